@@ -1,0 +1,48 @@
+"""The run directory: journal, metrics, checkpoints, provenance. Importing it imports nothing heavy."""
+
+from rldsl.store.checkpoint import Checkpoint, checkpoint_frames, load_checkpoint, save_checkpoint
+from rldsl.store.errors import (
+    AlreadyRunning,
+    CannotWrite,
+    CheckpointDamaged,
+    CheckpointRefused,
+    DiskFull,
+    SessionNotFound,
+    StoreError,
+    WrongColumns,
+)
+from rldsl.store.journal import Garbage, Journal, JournalReader, JournalState, fold, read_journal
+from rldsl.store.metrics import MetricsReader, MetricsWriter, last_row, read_metrics
+from rldsl.store.runs import Runs
+from rldsl.store.session_dir import SessionDir, State, StateReport
+from rldsl.store.tensorboard import TensorBoardWriter
+
+__all__ = [
+    "AlreadyRunning",
+    "CannotWrite",
+    "Checkpoint",
+    "CheckpointDamaged",
+    "CheckpointRefused",
+    "DiskFull",
+    "Garbage",
+    "Journal",
+    "JournalReader",
+    "JournalState",
+    "MetricsReader",
+    "MetricsWriter",
+    "Runs",
+    "SessionDir",
+    "SessionNotFound",
+    "State",
+    "StateReport",
+    "StoreError",
+    "TensorBoardWriter",
+    "WrongColumns",
+    "checkpoint_frames",
+    "fold",
+    "last_row",
+    "load_checkpoint",
+    "read_journal",
+    "read_metrics",
+    "save_checkpoint",
+]

@@ -1,0 +1,195 @@
+"""Checkpoints: a nested state as safetensors and JSON. Loading one runs no code; a damaged one is noticed.
+
+A checkpoint is a directory, `<frame>` or a tag such as `best`, written beside under a temporary name, flushed and
+renamed. While one replaces another of the same name, the other stands as `<name>.old`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rldsl.store.errors import CheckpointDamaged, writing
+from rldsl.store.files import replace_json, sync_directory, sync_file
+from rldsl.store.states import join_state, split_state
+
+ARRAYS = "arrays.safetensors"
+STATE = "state.json"
+MANIFEST = "manifest.json"
+SCHEMA = 1
+
+TEMPORARY = ".tmp-"
+OLD = ".old"
+FRAME_NAME = re.compile(r"(\d{12,})(\.old)?")
+
+
+class Checkpoint(NamedTuple):
+    """A loaded checkpoint, and what had to be passed over to find it."""
+
+    frame: int
+    state: dict[str, Any]
+    path: Path
+    damaged: list[str]  # a sentence for every newer checkpoint that is not whole
+
+
+class _NotWhole(Exception):
+    """Why a checkpoint cannot be used."""
+
+
+def save_checkpoint(
+    directory: Path, frame: int, state: Mapping[str, Any], *, tag: str | None = None, keep: int = 2
+) -> Path:
+    """Saves `state`; returns once it would outlive a power cut.
+
+    Of the untagged checkpoints the last `keep` stay, this one included. Those ahead of this one go: load returned an
+    earlier one, so they were damaged. A tagged checkpoint replaces the one of its tag and touches no other.
+    """
+    tree, arrays = split_state(state)
+    final = directory / (tag or f"{frame:012d}")
+    with writing(final):
+        directory.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(directory)
+        temporary = directory / f"{TEMPORARY}{final.name}-{os.getpid()}"
+        try:
+            temporary.mkdir()
+            _write_content(temporary, {"schema": SCHEMA, "frame": frame, "state": tree}, arrays)
+            _put(temporary, final)
+        except BaseException:
+            _remove(temporary)
+            raise
+        if tag is None:
+            _prune(directory, frame, keep)
+    return final
+
+
+def load_checkpoint(directory: Path, *, tag: str | None = None) -> Checkpoint | None:
+    """The newest whole checkpoint, or that of `tag`; None if there is none."""
+    candidates = _numbered(directory) if tag is None else _existing(directory / tag, directory / f"{tag}{OLD}")
+    damaged: list[str] = []
+    for path in candidates:
+        try:
+            frame, state = _read_content(path)
+        except _NotWhole as reason:
+            damaged.append(f"checkpoint {path.name} is damaged: {reason}")
+        else:
+            return Checkpoint(frame, state, path, damaged)
+    if damaged:
+        raise CheckpointDamaged(f"no checkpoint in {directory} can be loaded: {'; '.join(damaged)}")
+    return None
+
+
+def checkpoint_frames(directory: Path) -> list[int]:
+    """The frames of the untagged checkpoints, newest first, by their names alone."""
+    return sorted({_frame_of(path) for path in _numbered(directory)}, reverse=True)
+
+
+def _write_content(directory: Path, document: dict[str, Any], arrays: dict[str, Any]) -> None:
+    _write_arrays(directory / ARRAYS, arrays)
+    replace_json(directory / STATE, document)
+    files = {name: _fingerprint(directory / name) for name in (ARRAYS, STATE)}
+    replace_json(directory / MANIFEST, {"schema": SCHEMA, "files": files})
+
+
+def _write_arrays(path: Path, arrays: dict[str, Any]) -> None:
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    try:
+        save_file(arrays, path)
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        code = int(number[1])
+        raise OSError(code, os.strerror(code)) from error
+    sync_file(path)
+
+
+def _put(temporary: Path, final: Path) -> None:
+    """Renames into place. At every instant a whole checkpoint stands as `final` or as its old name."""
+    old = final.with_name(final.name + OLD)
+    if final.exists():
+        _remove(old)
+        final.rename(old)
+    temporary.rename(final)
+    sync_directory(final.parent)
+    _remove(old)
+
+
+def _read_content(path: Path) -> tuple[int, dict[str, Any]]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        manifest = json.loads((path / MANIFEST).read_bytes())
+        _verify(path, manifest["files"])
+        document = json.loads((path / STATE).read_bytes())
+        return document["frame"], join_state(document["state"], load_file(path / ARRAYS))
+    except OSError as error:
+        raise _NotWhole(f"{Path(error.filename or path).name}: {(error.strerror or str(error)).lower()}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, SafetensorError) as error:
+        raise _NotWhole(f"its content cannot be read ({type(error).__name__})") from error
+
+
+def _verify(path: Path, files: dict[str, Any]) -> None:
+    for name in (ARRAYS, STATE):
+        if files[name] != _fingerprint(path / name):
+            raise _NotWhole(f"{name} is not what was written")
+
+
+def _fingerprint(path: Path) -> dict[str, Any]:
+    import hashlib
+
+    with path.open("rb") as file:
+        return {"sha256": hashlib.file_digest(file, "sha256").hexdigest(), "size": file.tell()}
+
+
+def _remove_leftovers(directory: Path) -> None:
+    """What a killed writer left: there is one writer at a time, so none of it is in use."""
+    for path in directory.glob(f"{TEMPORARY}*"):
+        _remove(path)
+
+
+def _prune(directory: Path, frame: int, keep: int) -> None:
+    paths = [path for path in _numbered(directory) if _frame_of(path) <= frame]
+    kept = [path for path in paths if _has_right_sizes(path)][:keep]
+    for path in _numbered(directory):
+        if path not in kept:
+            _remove(path)
+
+
+def _has_right_sizes(path: Path) -> bool:
+    """A cheap look that keeps a torn checkpoint from standing in for a whole one."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        files = json.loads((path / MANIFEST).read_bytes())["files"]
+        return all((path / name).stat().st_size == files[name]["size"] for name in (ARRAYS, STATE))
+    return False
+
+
+def _numbered(directory: Path) -> list[Path]:
+    """Newest first; of one frame, the one in place before the old one."""
+    try:
+        names = [name for name in os.listdir(directory) if FRAME_NAME.fullmatch(name)]  # noqa: PTH208
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    paths = sorted(directory / name for name in names)
+    return sorted(paths, key=_frame_of, reverse=True)
+
+
+def _frame_of(path: Path) -> int:
+    return int(path.name.removesuffix(OLD))
+
+
+def _remove(path: Path) -> None:
+    import shutil
+
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _existing(*paths: Path) -> list[Path]:
+    return [path for path in paths if path.is_dir()]

@@ -1,0 +1,168 @@
+"""Files that a reader on another host never sees half written: replaced by rename, or appended by whole lines."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from rldsl.store.errors import writing
+
+
+def replace_bytes(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Replaces `path` by rename. Whatever fails, the old file stands and nothing is left beside it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
+    with writing(path):
+        try:
+            _write_file(temporary, data, durable)
+            temporary.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+        if durable:
+            sync_directory(path.parent)
+
+
+def replace_text(path: Path, text: str, *, durable: bool = True) -> None:
+    replace_bytes(path, text.encode(), durable=durable)
+
+
+def replace_json(path: Path, value: Any, *, durable: bool = True) -> None:
+    replace_text(path, json.dumps(value, indent=2) + "\n", durable=durable)
+
+
+def sync_directory(path: Path) -> None:
+    """Makes renames inside `path` outlive a power cut, where the filesystem can."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def sync_file(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def append_line(path: Path, line: str, *, durable: bool = False) -> None:
+    """Appends one whole line or nothing; returning is the acknowledgement.
+
+    The file is opened and closed each time: on a network filesystem closing is what shows the line to other hosts.
+    A half line that a killed or failed writer left at the end was never acknowledged and is cut off first.
+    """
+    if "\n" in line:
+        raise ValueError(f"a line cannot hold a line break: {line!r}")
+    data = line.encode() + b"\n"
+    with writing(path), _locked_for_append(path) as fd:
+        size = _cut_half_line(fd)
+        try:
+            _write_at_once(fd, data)
+            if durable:
+                os.fsync(fd)
+        except OSError:
+            os.ftruncate(fd, size)
+            raise
+    if durable and size == 0:
+        sync_directory(path.parent)
+
+
+class TailReader:
+    """Reads the complete lines that appeared in a growing file since the last call.
+
+    The file is not held open between calls. A half line at the end waits: it is read once its line break is there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.restarted = False  # the last call found another or a shorter file, and read it from its beginning
+        self._offset = 0
+        self._inode = 0
+
+    def read_new(self) -> list[str]:
+        data = self._read_rest()
+        end = data.rfind(b"\n") + 1
+        self._offset += end
+        return [line.decode("utf-8", "replace") for line in data[:end].split(b"\n")[:-1]]
+
+    def _read_rest(self) -> bytes:
+        try:
+            status = os.stat(self.path)  # noqa: PTH116 (called thousands of times a second)
+            self._follow(status.st_ino, status.st_size)
+            if status.st_size == self._offset:
+                return b""
+            return _read_from(self.path, self._offset, status.st_size - self._offset)
+        except (FileNotFoundError, NotADirectoryError):
+            self._follow(0, 0)
+            return b""
+
+    def _follow(self, inode: int, size: int) -> None:
+        same_file = inode == self._inode or self._offset == 0
+        self.restarted = not same_file or size < self._offset
+        self._inode = inode
+        if self.restarted:
+            self._offset = 0
+
+
+def _read_from(path: Path, offset: int, size: int) -> bytes:
+    """Up to `size` bytes; a reader of thousands of short files cannot afford a file object for each."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return os.pread(fd, size, offset)
+    finally:
+        os.close(fd)
+
+
+def _write_file(path: Path, data: bytes, durable: bool) -> None:
+    with path.open("xb") as file:
+        file.write(data)
+        file.flush()
+        if durable:
+            os.fsync(file.fileno())
+
+
+@contextmanager
+def _locked_for_append(path: Path) -> Iterator[int]:
+    fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+    try:
+        with suppress(OSError):  # not every filesystem has locks; appends of one process need none
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _cut_half_line(fd: int) -> int:
+    """Returns the size of the file, which then is empty or ends with a line break."""
+    size = os.fstat(fd).st_size
+    if size == 0 or os.pread(fd, 1, size - 1) == b"\n":
+        return size
+    whole = _end_of_last_line(fd, size)
+    os.ftruncate(fd, whole)
+    return whole
+
+
+def _end_of_last_line(fd: int, size: int, block: int = 65536) -> int:
+    while size > 0:
+        start = max(0, size - block)
+        found = os.pread(fd, size - start, start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        size = start
+    return 0
+
+
+def _write_at_once(fd: int, data: bytes) -> None:
+    written = os.write(fd, data)
+    if written < len(data):
+        os.write(fd, data[written:])  # a short write means a full disk: asking for the rest gives the reason
+        raise OSError("the line was written in two pieces")

@@ -1,0 +1,164 @@
+"""Provenance: the code, the packages and the machine that a session ran with. Never an environment variable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rldsl.store import layout
+from rldsl.store.files import replace_json, replace_text
+from rldsl.store.processes import host_name
+from rldsl.store.scrub import scrub_command, scrub_text
+from rldsl.store.worktree import Worktree, read_worktree
+
+SCHEMA = 1
+VOLATILE = frozenset({"command", "time", "pid"})  # what differs between two lives of the same work
+
+
+class Provenance(NamedTuple):
+    facts: dict[str, Any]
+    diff: str  # of a dirty tree; empty for a clean one
+
+
+class Difference(NamedTuple):
+    kind: str  # code, package, python or host
+    name: str
+    a: str | None
+    b: str | None
+
+
+def collect(command: Sequence[str], cwd: Path, sources: Sequence[Path] = ()) -> Provenance:
+    """What can be known here and now. `sources` are files of the run that git may not track: the experiment's own."""
+    tree = read_worktree(cwd, sources)
+    tree = tree._replace(diff=scrub_text(tree.diff))
+    facts = {
+        "schema": SCHEMA,
+        "time": round(time.time(), 3),
+        "pid": os.getpid(),
+        "command": scrub_command(command),
+        "cwd": str(cwd.resolve()),
+        "code": _code(tree),
+        "python": platform.python_version(),
+        "packages": packages(),
+        "platform": platform.platform(),
+        "host": host_name(),
+        "hardware": _hardware(),
+    }
+    return Provenance(facts, tree.diff)
+
+
+def write_provenance(directory: Path, provenance: Provenance) -> Path | None:
+    """Writes it beside earlier ones if it differs from the newest; returns the new file."""
+    life = 1
+    newest: Path | None = None
+    while (path := directory / layout.provenance_name(life)).exists():
+        newest, life = path, life + 1
+    if newest is not None and _lasting(read_provenance(newest)) == _lasting(provenance.facts):
+        return None
+    diff = directory / layout.diff_name(life)
+    if provenance.diff:
+        replace_text(diff, provenance.diff)
+    else:
+        diff.unlink(missing_ok=True)  # of a life that was killed before it wrote the rest
+    replace_json(path, provenance.facts)
+    return path
+
+
+def read_provenance(path: Path) -> dict[str, Any]:
+    """The facts in a file; none if it cannot be read."""
+    try:
+        facts = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
+    """What differs between the facts of two sessions and may change their results."""
+    pairs = [
+        *(("code", name, a.get("code", {}).get(name), b.get("code", {}).get(name)) for name in ("sha", "diff_sha256")),
+        *_package_pairs(a.get("packages", {}), b.get("packages", {})),
+        ("python", "python", a.get("python"), b.get("python")),
+        ("host", "host", a.get("host"), b.get("host")),
+    ]
+    return [Difference(*pair) for pair in pairs if pair[2] != pair[3]]
+
+
+def packages() -> dict[str, str]:
+    """The version of every installed distribution; of two with one name, the one that is imported."""
+    from importlib.metadata import distributions
+
+    found: dict[str, str] = {}
+    for distribution in distributions():
+        metadata = distribution.metadata
+        if metadata is not None and metadata["Name"]:
+            found.setdefault(metadata["Name"].lower(), metadata["Version"])
+    return dict(sorted(found.items()))
+
+
+def _package_pairs(a: Mapping[str, str], b: Mapping[str, str]) -> list[tuple[str, str, str | None, str | None]]:
+    return [("package", name, a.get(name), b.get(name)) for name in sorted({*a, *b})]
+
+
+def _lasting(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in facts.items() if name not in VOLATILE}
+
+
+def _code(tree: Worktree) -> dict[str, Any]:
+    return {
+        "sha": tree.sha,
+        "branch": tree.branch,
+        "root": tree.root and str(tree.root),
+        "dirty": bool(tree.diff),
+        "diff_sha256": hashlib.sha256(tree.diff.encode()).hexdigest() if tree.diff else None,
+        "rldsl": _rldsl_version(),
+    }
+
+
+def _rldsl_version() -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("rldsl")
+    except PackageNotFoundError:
+        return None
+
+
+def _hardware() -> dict[str, Any]:
+    import psutil  # type: ignore[import-untyped]
+
+    return {
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "memory": psutil.virtual_memory().total,
+        "gpus": _gpu_names(),
+    }
+
+
+def _cpu_model() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _gpu_names() -> list[str]:
+    if shutil.which("nvidia-smi") is None:
+        return []
+    query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(query, capture_output=True, text=True, timeout=2, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return answer.stdout.split("\n")[:-1]

@@ -1,0 +1,88 @@
+"""The runs directory: `<env>/<agent>-<trial>/seed-<n>` for every session, found by scanning, without an index."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from rldsl.store import layout
+from rldsl.store.errors import SessionNotFound, StoreError
+from rldsl.store.session_dir import SessionDir
+
+MOST_SHOWN = 8
+
+
+class Runs:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def sessions(self) -> Iterator[SessionDir]:
+        """Every session, sorted by environment, trial and seed; foreign files and directories are passed over."""
+        for path in self._scan():
+            yield SessionDir(self.root / path)
+
+    def existing(self) -> set[str]:
+        """The relative paths of all sessions."""
+        return set(self._scan())
+
+    @staticmethod
+    def relative(env_slug: str, agent: str, trial: str, seed: int) -> str:
+        """Where a session lies under the runs directory."""
+        parts = (env_slug, layout.trial_name(agent, trial), layout.seed_name(seed))
+        for part in parts:
+            if "/" in part or part.startswith("."):
+                raise StoreError(f"{part!r} cannot be the name of a directory of runs")
+        return "/".join(parts)
+
+    def find(self, name: str) -> SessionDir:
+        """The one session that `name` means: a path, the beginning of an id, or a part of an id or path."""
+        for path in (Path(name), self.root / name):
+            if SessionDir(path).exists():
+                return SessionDir(path)
+        ids = {path: SessionDir(self.root / path).id for path in self._scan()}
+        matches = (
+            [path for path, id in ids.items() if id == name]
+            or [path for path, id in ids.items() if id.startswith(name)]
+            or [path for path, id in ids.items() if name in path or name in id]
+        )
+        if not matches:
+            raise SessionNotFound(
+                f"no session in {self.root} answers to {name!r}{_nearest(name, [*ids.values(), *ids])}"
+            )
+        if len(matches) > 1:
+            raise SessionNotFound(f"{name!r} means more than one session: {_listed(matches)}")
+        return SessionDir(self.root / matches[0])
+
+    def _scan(self) -> Iterator[str]:
+        """Relative paths, built as text: there may be ten thousand of them."""
+        for env in _directories(str(self.root)):
+            for trial in filter(layout.trial_of, _directories(f"{self.root}/{env}")):
+                for seed in _seeds(f"{self.root}/{env}/{trial}"):
+                    path = f"{env}/{trial}/{layout.seed_name(seed)}"
+                    if os.path.exists(f"{self.root}/{path}/{layout.SESSION}"):  # noqa: PTH110
+                        yield path
+
+
+def _seeds(path: str) -> list[int]:
+    return sorted(seed for name in _directories(path) if (seed := layout.seed_of(name)) is not None)
+
+
+def _directories(path: str) -> list[str]:
+    try:
+        with os.scandir(path) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+    except OSError:
+        return []
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - MOST_SHOWN
+    return ", ".join(names[:MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _nearest(name: str, names: list[str]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, names, n=3, cutoff=0.4)
+    return f"; the nearest are {', '.join(close)}" if close else ""
