@@ -1,0 +1,115 @@
+"""Any registered Gymnasium environment, as rows of a SyncVectorEnv."""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import UnregisteredEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import FlattenObservation
+
+from rldsl.envs.contract import Continuous, Discrete, EnvError, Spaces, Step, VectorEnv
+
+
+class GymnasiumEnv(VectorEnv):
+    """Rows of `gymnasium.make(id, **kwargs)`; "module:Env-v0" imports the module that registers the environment.
+
+    Observations other than Box are flattened into one vector, discrete parts one-hot. `max_episode_steps` replaces
+    the registered time limit. Actions of a Box of any shape are [rows, dim].
+    """
+
+    def __init__(
+        self, id: str, rows: int, kwargs: Mapping[str, Any] | None = None, max_episode_steps: int | None = None
+    ) -> None:
+        if rows < 1:
+            raise EnvError(f"An environment needs at least one row, but got {rows}.")
+        self.rows = rows
+
+        def make_row() -> gymnasium.Env:
+            return _with_array_observations(_make(id, kwargs or {}, max_episode_steps), id)
+
+        self._envs = SyncVectorEnv([make_row] * rows, copy=False, autoreset_mode=AutoresetMode.SAME_STEP)
+        self._action_space: Any = self._envs.single_action_space
+        box: Any = self._envs.single_observation_space
+        self.spaces = Spaces(box.shape, box.dtype, _action(self._action_space, id))
+        self._nothing_ended = np.empty((0, *box.shape), box.dtype)
+
+    def reset(self, seeds: Sequence[int]) -> np.ndarray:
+        observation, _ = self._envs.reset(seed=[*self._checked_seeds(seeds)])
+        return observation
+
+    def step(self, actions: np.ndarray) -> Step:
+        observation, reward, terminated, truncated, infos = self._envs.step(self._native(actions))
+        ended = (terminated | truncated).nonzero()[0]
+        final_observation = self._stacked(infos["final_obs"][ended]) if ended.size else self._nothing_ended
+        return Step(observation, reward, terminated, truncated, ended, final_observation)
+
+    def close(self) -> None:
+        self._envs.close()
+
+    def _stacked(self, observations: np.ndarray) -> np.ndarray:
+        """An array of array objects as one array, of the type that the space promises."""
+        return np.stack(list(observations), dtype=self.spaces.observation_dtype, casting="unsafe")
+
+    def _native(self, actions: np.ndarray) -> np.ndarray:
+        """The actions as the environments' own action space has them."""
+        if isinstance(self.spaces.action, Continuous):
+            native = self.spaces.action.rescale(actions).astype(self._action_space.dtype)
+            return native.reshape(self.rows, *self._action_space.shape)
+        return actions + self._action_space.start
+
+
+class _KeptFinalObservation(gymnasium.Wrapper):
+    """Copies an episode's last observation: an environment may write the next episode's first one into its array."""
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        if terminated or truncated:
+            observation = np.array(observation)
+        return observation, reward, terminated, truncated, info
+
+
+def _make(id: str, kwargs: Mapping[str, Any], max_episode_steps: int | None) -> gymnasium.Env:
+    try:
+        return gymnasium.make(id, max_episode_steps=max_episode_steps, disable_env_checker=True, **kwargs)
+    except UnregisteredEnv:
+        raise EnvError(f"There is no environment {id!r} in Gymnasium's registry{_suggestion(id)}.") from None
+    except (gymnasium.error.Error, ImportError, TypeError, ValueError, AttributeError) as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise EnvError(f"The environment {id!r} cannot be made: {reason}.") from error
+
+
+def _suggestion(id: str) -> str:
+    name = id.rpartition(":")[2]
+    nearest = get_close_matches(name, gymnasium.registry, n=3, cutoff=0.5)
+    return f"; the nearest are {', '.join(nearest)}" if nearest else ""
+
+
+def _with_array_observations(env: gymnasium.Env, id: str) -> gymnasium.Env:
+    space = env.observation_space
+    if isinstance(space, spaces.Box):
+        return _KeptFinalObservation(env)
+    if not _flattenable(space):
+        env.close()
+        raise EnvError(f"The observations of {id!r} are {space}, which cannot be flattened into a vector.")
+    return FlattenObservation(env)
+
+
+def _flattenable(space: spaces.Space) -> bool:
+    """Whether the space flattens to a vector of numbers: Text would too, but to numbers that mean nothing."""
+    if isinstance(space, spaces.Dict):
+        return all(map(_flattenable, space.spaces.values()))
+    if isinstance(space, spaces.Tuple):
+        return all(map(_flattenable, space.spaces))
+    return isinstance(space, spaces.Box | spaces.Discrete | spaces.MultiBinary | spaces.MultiDiscrete)
+
+
+def _action(space: spaces.Space, id: str) -> Discrete | Continuous:
+    if isinstance(space, spaces.Discrete):
+        return Discrete(int(space.n))
+    if isinstance(space, spaces.Box):
+        return Continuous(space.low.ravel().astype(np.float64), space.high.ravel().astype(np.float64))
+    raise EnvError(f"The actions of {id!r} are {space}, but only Discrete and Box actions are supported.")

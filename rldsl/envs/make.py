@@ -1,0 +1,32 @@
+"""From an environment's spec to its rows: what the specs name as their implementation."""
+
+from rldsl.envs.contract import VectorEnv
+from rldsl.spec import environment as spec
+
+
+def classic(env: spec.Classic, rows: int) -> VectorEnv:
+    """Our own numpy batch."""
+    from rldsl.envs.classic import make
+
+    return make(env.id, rows)
+
+
+def box2d(env: spec.Box2D, rows: int) -> VectorEnv:
+    """Gymnasium's own, stepped one after the other."""
+    from rldsl.envs.gym import GymnasiumEnv
+
+    return GymnasiumEnv(env.id, rows)
+
+
+def mujoco(env: spec.MuJoCo, rows: int) -> VectorEnv:
+    """Gymnasium's own, stepped one after the other."""
+    from rldsl.envs.gym import GymnasiumEnv
+
+    return GymnasiumEnv(env.id, rows)
+
+
+def gym(env: spec.Gym, rows: int) -> VectorEnv:
+    """Whatever is registered with Gymnasium."""
+    from rldsl.envs.gym import GymnasiumEnv
+
+    return GymnasiumEnv(env.id, rows, env.kwargs, env.max_episode_steps)
