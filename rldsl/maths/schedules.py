@@ -1,0 +1,37 @@
+"""Schedules: a value as a function of the progress of training, which is clamped to [0, 1]."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+
+
+def linear(start: float, end: float, progress: float) -> float:
+    """start + (end - start) * p."""
+    p = _clamp(progress)
+    return (1 - p) * start + p * end
+
+
+def cosine(start: float, end: float, progress: float) -> float:
+    """end + (start - end) * (1 + cos(pi * p)) / 2 (Loshchilov & Hutter 2017, arXiv:1608.03983, eq. 5)."""
+    return linear(end, start, (1 + math.cos(math.pi * _clamp(progress))) / 2)
+
+
+def exponential(start: float, end: float, progress: float) -> float:
+    """start^(1 - p) * end^p: equal ratios in equal time. Both ends must be positive."""
+    if start <= 0 or end <= 0:
+        raise ValueError(f"an exponential schedule runs between positive values, not {start} and {end}")
+    p = _clamp(progress)
+    return math.pow(start, 1 - p) * math.pow(end, p)
+
+
+def steps(boundaries: Sequence[float], values: Sequence[float], progress: float) -> float:
+    """values[k], k the number of boundaries that progress has reached: one value more than boundaries."""
+    if len(values) != len(boundaries) + 1:
+        raise ValueError(f"{len(boundaries)} boundaries need {len(boundaries) + 1} values, not {len(values)}")
+    if list(boundaries) != sorted(boundaries):
+        raise ValueError(f"boundaries must ascend: {list(boundaries)}")
+    return values[bisect_right(boundaries, _clamp(progress))]
+
+
+def _clamp(progress: float) -> float:
+    return min(max(progress, 0.0), 1.0)
