@@ -1,0 +1,56 @@
+"""The axes of a search, as a person writes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rldsl.spec.errors import SpecError, line_of_user
+from rldsl.spec.search import Choice, Grid, IntUniform, Listed, LogUniform, Uniform
+
+
+def grid(*values: Any) -> Grid:
+    """Every one of these values is tried."""
+    return Grid(values)
+
+
+def choice(*values: Any) -> Choice:
+    """One of these values is drawn, all as likely."""
+    return Choice(values)
+
+
+def uniform(low: float, high: float) -> Uniform:
+    """A number is drawn between two ends."""
+    return Uniform(low, high)
+
+
+def log_uniform(low: float, high: float) -> LogUniform:
+    """A number is drawn between two ends, uniform in its logarithm."""
+    return LogUniform(low, high)
+
+
+def int_uniform(low: int, high: int) -> IntUniform:
+    """A whole number is drawn, both ends included."""
+    return IntUniform(low, high)
+
+
+@dataclass(frozen=True)
+class Zipped:
+    """Axes that move together: their first values, their second ones, ..."""
+
+    names: tuple[str, ...]
+    axis: Listed
+
+
+def zipped(paths: dict[str, Listed] | None = None, /, **axes: Listed) -> Zipped:
+    """Zips axes of one kind and length, as in `.search(zipped(lr=grid(1e-3, 1e-4), clip=grid(0.1, 0.2)))`."""
+    named = {**(paths or {}), **axes}
+    kinds = {type(axis) for axis in named.values()}
+    if kinds not in ({Grid}, {Choice}):
+        raise SpecError("zipped takes axes of one kind, all grid or all choice", line_of_user())
+    lengths = {name: len(axis.values) for name, axis in named.items()}
+    if len(set(lengths.values())) != 1:
+        given = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise SpecError(f"zipped takes axes of one length: {given}", line_of_user())
+    rows = tuple(list(row) for row in zip(*(axis.values for axis in named.values()), strict=True))
+    return Zipped(tuple(named), Grid(rows) if kinds == {Grid} else Choice(rows))

@@ -1,0 +1,1 @@
+"""Experiment to trials to sessions: identity, overrides, what exists already."""

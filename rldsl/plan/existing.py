@@ -1,0 +1,81 @@
+"""What the run directory holds already: the state of each planned session, and how fast its kind has been."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from rldsl.plan.plan import Row
+from rldsl.store.runs import Runs
+from rldsl.store.session_dir import SessionDir, StateReport
+
+ENOUGH = 8
+"""Earlier sessions of a kind that an estimate looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A planned session and how it stands."""
+
+    row: Row
+    seed: int
+    directory: str
+    report: StateReport
+
+    @property
+    def id(self) -> str:
+        return f"{self.row.id}-s{self.seed}"
+
+    @property
+    def frames(self) -> int:
+        return self.row.trial.budget.frames
+
+    @property
+    def left(self) -> int:
+        """Frames that are still to be trained."""
+        return 0 if self.report.state == "done" else max(0, self.frames - self.report.frame)
+
+
+class Existing:
+    """A run directory, listed once."""
+
+    def __init__(self, runs: Path) -> None:
+        self.runs = runs
+        self.directories = Runs(runs).existing()
+        self._speeds: dict[tuple[str, str], float | None] = {}
+        self._by_kind: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for directory in sorted(self.directories):
+            env, trial, _ = directory.split("/")
+            self._by_kind[env, trial.rpartition("-")[0]].append(directory)
+
+    def standings(self, row: Row) -> list[Standing]:
+        """How each session of a trial stands."""
+        return [self._standing(row, seed) for seed in row.seeds]
+
+    def _standing(self, row: Row, seed: int) -> Standing:
+        directory = row.directory(seed)
+        if directory not in self.directories:
+            return Standing(row, seed, directory, StateReport())
+        return Standing(row, seed, directory, SessionDir(self.runs / directory).report())
+
+    def seconds_left(self, standing: Standing) -> float | None:
+        """An estimate from earlier sessions of the same agent in the same environment, where there are any."""
+        speed = self._speed(standing)
+        return None if speed is None else standing.left / speed
+
+    def _speed(self, standing: Standing) -> float | None:
+        """Frames a second: of the session itself once it has run a while, otherwise of its kind."""
+        if standing.report.frame and standing.report.seconds > 1:
+            return standing.report.frame / standing.report.seconds
+        trial = standing.row.trial
+        kind = (trial.env.slug, trial.agent.kind)
+        if kind not in self._speeds:
+            self._speeds[kind] = self._median_speed(self._by_kind[kind])
+        return self._speeds[kind]
+
+    def _median_speed(self, directories: list[str]) -> float | None:
+        reports = [SessionDir(self.runs / directory).report() for directory in directories[:ENOUGH]]
+        speeds = [report.frame / report.seconds for report in reports if report.frame and report.seconds > 0]
+        return median(speeds) if speeds else None

@@ -1,0 +1,151 @@
+"""Overrides: what a command line changes against the experiment file. One that hits nothing is an error."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from rldsl.spec.errors import SpecError, suggestion
+from rldsl.spec.experiment import Experiment
+from rldsl.spec.paths import assign, differences, parts, resolve, unknown_path
+from rldsl.spec.search import plain
+from rldsl.spec.session import Override
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A path, as it was given, and its new value."""
+
+    path: str
+    value: Any
+    source: str
+
+
+class Source(Protocol):
+    """Where assignments come from: options, gin bindings."""
+
+    def assignments(self, experiment: Experiment) -> list[Assignment]:
+        """What this source changes in an experiment."""
+
+    def check_used(self) -> None:
+        """Raises if something of it changed nothing in any experiment."""
+
+
+@dataclass
+class Options:
+    """`--set path=value` and its short forms `--frames` and `--seeds`."""
+
+    given: Sequence[Assignment]
+    used: set[str] = field(default_factory=set)
+    seen: list[Experiment] = field(default_factory=list)
+
+    def assignments(self, experiment: Experiment) -> list[Assignment]:
+        self.seen.append(experiment)
+        known = {name: value for name, value in parts(experiment).items() if name != "name"}
+        found = [(one, resolve(known, one.path)) for one in self.given]
+        self.used.update(one.source for one, path in found if path is not None)
+        return [Assignment(path, one.value, one.source) for one, path in found if path is not None]
+
+    def check_used(self) -> None:
+        for one in self.given:
+            if one.source not in self.used:
+                raise SpecError(f"{one.source}: {unknown_path(parts(self.seen[0]), one.path)}")
+
+
+@dataclass(frozen=True)
+class Overridden:
+    """An experiment after its overrides, and what they were."""
+
+    experiment: Experiment
+    overrides: tuple[Override, ...] = ()
+
+
+def apply(experiments: Iterable[Experiment], sources: Sequence[Source]) -> list[Overridden]:
+    """The experiments with every override of every source applied and validated."""
+    changed = [_apply(experiment, sources) for experiment in experiments]
+    for source in sources:
+        source.check_used()
+    return changed
+
+
+def _apply(experiment: Experiment, sources: Sequence[Source]) -> Overridden:
+    found = [one for source in sources for one in source.assignments(experiment)]
+    assignments = sorted(found, key=lambda one: one.path.count("."))
+    _refuse_disagreement(assignments)
+    changed = _assign(experiment, assignments)
+    return Overridden(changed, tuple(_changes(experiment, changed, assignments)))
+
+
+def _assign(experiment: Experiment, assignments: Sequence[Assignment]) -> Experiment:
+    """All at once: what fits together in the end need not fit half way."""
+    data: Mapping[str, Any] = experiment.data()
+    for one in assignments:
+        _refuse_axis(data.get("search"), experiment, one)
+        data = assign(data, one.path, one.value)
+    try:
+        return Experiment.parse(data, root=experiment.name)
+    except SpecError as error:
+        raise SpecError(f"{_blame(experiment, assignments)}{error.sentence}") from None
+
+
+def _blame(experiment: Experiment, assignments: Sequence[Assignment]) -> str:
+    """The one option that fails by itself, or all of them."""
+    for one in assignments:
+        try:
+            Experiment.parse(assign(experiment.data(), one.path, one.value))
+        except SpecError:
+            return f"{one.source}: "
+    return "".join(f"{source}: " for source in [", ".join(dict.fromkeys(one.source for one in assignments))] if source)
+
+
+def _refuse_disagreement(assignments: Sequence[Assignment]) -> None:
+    first: dict[str, Assignment] = {}
+    for one in assignments:
+        other = first.setdefault(one.path, one)
+        if plain(other.value) != plain(one.value):
+            raise SpecError(f"{other.source} and {one.source} disagree about {one.path}")
+
+
+def _refuse_axis(search: Any, experiment: Experiment, one: Assignment) -> None:
+    for path in experiment.search.paths() if search and experiment.search else ():
+        if path == one.path or one.path.startswith(f"{path}.") or path.startswith(f"{one.path}."):
+            raise SpecError(f"{one.source}: {path} is an axis of {experiment.name}; leave that out with --only")
+
+
+def _changes(before: Experiment, after: Experiment, assignments: Sequence[Assignment]) -> Iterator[Override]:
+    for path, was, now in differences(before.data(), after.data()):
+        source = next(one.source for one in reversed(assignments) if f"{path}.".startswith(f"{one.path}."))
+        yield Override(path=path, was=was, now=now, source=source)
+
+
+def parse_set(text: str) -> Assignment:
+    """`agent.gamma=0.995`; the value is JSON, a Python literal, or else plain text."""
+    path, equals, value = text.partition("=")
+    if not equals or not path.strip():
+        raise SpecError(f"--set takes path=value, such as agent.gamma=0.995, got {text!r}")
+    return Assignment(path.strip(), _literal(value.strip()), f"--set {text}")
+
+
+def _literal(text: str) -> Any:
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return read(text)
+        except (ValueError, SyntaxError):
+            continue
+    return text
+
+
+def select(experiments: Sequence[Experiment], only: Sequence[str]) -> list[Experiment]:
+    """The experiments that `--only` names, by full name or by the last part of it."""
+    names = [experiment.name for experiment in experiments]
+    for name in only:
+        if not any(_matches(name, one) for one in names):
+            raise SpecError(f"--only {name}: there is no such experiment; {suggestion(name, names)}")
+    return [one for one in experiments if not only or any(_matches(name, one.name) for name in only)]
+
+
+def _matches(name: str, full: str) -> bool:
+    return name == full or full.endswith(f"/{name}") or full.startswith(f"{name}/")

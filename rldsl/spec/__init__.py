@@ -1,0 +1,1 @@
+"""What an experiment IS: frozen, validated models. No torch, no input or output."""

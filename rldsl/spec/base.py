@@ -1,0 +1,241 @@
+"""The two bases of every spec: `Spec`, a frozen model, and `Kind`, an open family of them told apart by `kind`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
+
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    Strict,
+    ValidationError,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import PydanticCustomError, core_schema
+
+from rldsl.spec.errors import SpecError, from_validation, line_of_user, suggestion
+
+SCHEMA = 1
+"""Raised when the meaning of a field changes, so that old results never pass for new ones."""
+
+
+SCALARS = frozenset({float, int, bool, str, type(None)})
+
+
+class NoHash:
+    """Marks a field, in `Annotated[..., NoHash]`, that does not change the work: identity ignores it."""
+
+
+def whole(value: Any) -> Any:
+    """`4e6` is an integer to a person who counts frames; `4.5` and `True` are not."""
+    if isinstance(value, bool):
+        raise PydanticCustomError("whole_number", "should be a whole number")
+    if isinstance(value, float):
+        if not value.is_integer():
+            raise PydanticCustomError("whole_number", "should be a whole number")
+        return int(value)
+    return value
+
+
+Whole: TypeAlias = Annotated[int, BeforeValidator(whole), Strict()]
+Count: TypeAlias = Annotated[Whole, Gt(0)]
+Real: TypeAlias = Annotated[float, Strict()]
+Positive: TypeAlias = Annotated[Real, Gt(0)]
+NonNegative: TypeAlias = Annotated[Real, Ge(0)]
+Fraction: TypeAlias = Annotated[Real, Ge(0), Le(1)]
+Below1: TypeAlias = Annotated[Real, Ge(0), Lt(1)]
+Flag: TypeAlias = Annotated[bool, Strict()]
+Sizes: TypeAlias = tuple[Count, ...]
+
+
+class Spec(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
+    """A frozen model. A mistake in its constructor is a `SpecError` that names the line where it was written."""
+
+    models: ClassVar[dict[str, type[Spec]]] = {}
+
+    if not TYPE_CHECKING:  # type checkers see the signature that the fields make
+
+        def __init__(self, /, *args: Any, **data: Any) -> None:
+            try:
+                super().__init__(**self._by_name(args), **data)
+            except ValidationError as error:
+                raise SpecError(from_validation(error, type(self)), line_of_user()) from None
+            except TypeError as error:
+                raise SpecError(f"{type(self).__name__}: {error}", line_of_user()) from None
+
+        __init__.__pydantic_base_init__ = True  # validation from JSON does not pass through here
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_fields(cls, data: Any) -> Any:
+        """As `extra="forbid"`, but with the nearest valid names, at any depth."""
+        if isinstance(data, dict):
+            for name in data.keys() - cls.model_fields.keys():
+                valid = [field for field in cls.model_fields if field != "kind"]
+                hint = {"name": repr(name), "hint": suggestion(str(name), valid)}
+                raise PydanticCustomError("unknown_field", "has no field {name}; {hint}", hint)
+        return data
+
+    @classmethod
+    def _by_name(cls, args: tuple[Any, ...]) -> dict[str, Any]:
+        """Positional arguments, for the few fields declared with `kw_only=False`."""
+        names = [name for name, field in cls.model_fields.items() if field.kw_only is False]
+        if len(args) > len(names):
+            raise TypeError(f"takes {len(names)} positional arguments ({', '.join(names)}), got {len(args)}")
+        return dict(zip(names, args, strict=False))
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        Spec.models[cls.__name__] = cls
+
+    @classmethod
+    def parse(cls, data: Any, root: str | None = None) -> Self:
+        """Validates plain data (from JSON, an override, a plan); `root` is how the sentence calls the whole."""
+        try:
+            return cls.model_validate(data)
+        except ValidationError as error:
+            raise SpecError(from_validation(error, cls, root)) from None
+
+    def with_(self, **changes: Any) -> Self:
+        """A copy with some fields changed, validated as if it had been written so."""
+        return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
+
+    def data(self) -> dict[str, Any]:
+        """The complete plain data, defaults included: what JSON holds."""
+        return self.model_dump(mode="json")
+
+
+class Kind(Spec, frozen=True):
+    """The base of a family (agents, environments, ...): an open discriminated union over `kind`.
+
+    A direct subclass is a family; its subclasses, a user's own included, join it when they are defined.
+    A field annotated with the family takes an instance, or data whose `kind` says which class it is.
+    """
+
+    kind: str
+    kinds: ClassVar[dict[str, type[Kind]]] = {}
+    implementation: ClassVar[str] = ""
+    """`module:name` of what does the work, imported only where the work is done."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        if cls._is_family():
+            cls.kinds = {}
+            return
+        default = cls.model_fields["kind"].default
+        if not isinstance(default, str):
+            return  # an intermediate class
+        known = cls.kinds.setdefault(default, cls)
+        if known is not cls and (known.__qualname__, _file(known)) != (cls.__qualname__, _file(cls)):
+            owner = f"{known.__module__}.{known.__name__}"
+            raise SpecError(f"{cls.__name__}: the kind {default!r} is taken by {owner}", line_of_user())
+        cls.kinds[default] = cls
+
+    @classmethod
+    def _is_family(cls) -> bool:
+        return any(base.__qualname__ == "Kind" for base in cls.__bases__)
+
+    @classmethod
+    def family(cls) -> type[Kind]:
+        """The direct subclass of `Kind` that this class belongs to."""
+        return next(base for base in cls.__mro__ if issubclass(base, Kind) and base._is_family())
+
+    @classmethod
+    def coerce(cls, value: Any) -> Any:
+        """What else a field of this family takes: the name of a kind stands for its defaults."""
+        return {"kind": value} if isinstance(value, str) else value
+
+    @classmethod
+    def _dispatch(cls, value: Any) -> Kind:
+        if isinstance(value, cls):
+            return value
+        value = cls.coerce(value)
+        if isinstance(value, cls):
+            return value
+        name = cls.__name__.lower()
+        if not isinstance(value, dict):
+            raise PydanticCustomError("kind_type", "should be of the kind {name}", {"name": name})
+        kind = value.get("kind")
+        if kind not in cls.kinds:
+            words = {"name": name, "hint": suggestion(str(kind), cls.kinds)}
+            raise PydanticCustomError("kind_unknown", "names no known {name} ({hint})", words)
+        return cls.kinds[kind].model_validate(value)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        if not cls._is_family():
+            return handler(source)
+        return core_schema.no_info_plain_validator_function(
+            cls._dispatch,
+            serialization=core_schema.plain_serializer_function_ser_schema(_dump),
+            metadata={"family": cls.__name__},
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        if not cls._is_family():
+            return handler(schema)
+        choices = {kind: handler(model.__pydantic_core_schema__) for kind, model in cls.kinds.items()}
+        mapping = {kind: choice["$ref"] for kind, choice in choices.items() if "$ref" in choice}
+        return {"oneOf": list(choices.values()), "discriminator": {"propertyName": "kind", "mapping": mapping}}
+
+
+def _dump(value: Kind) -> Any:
+    return value.model_dump(mode="json")
+
+
+def _file(cls: type) -> str | None:
+    """Where a class was written: an experiment file may be loaded under two module names."""
+    import sys
+
+    return getattr(sys.modules.get(cls.__module__), "__file__", None)
+
+
+@cache
+def _hashed(cls: type) -> tuple[str, ...] | None:
+    """The fields of a spec class that its identity is made of; None for what is no spec."""
+    if not issubclass(cls, Spec):
+        return None
+    return tuple(name for name, field in cls.model_fields.items() if NoHash not in field.metadata)
+
+
+def identity(value: Any) -> Any:
+    """The plain data that identity is made of: complete, defaults included, without what is marked `NoHash`."""
+    if value.__class__ in SCALARS:
+        return value
+    if (names := _hashed(value.__class__)) is not None:
+        return {name: identity(getattr(value, name)) for name in names}
+    if isinstance(value, tuple | list):
+        return [identity(one) for one in value]
+    return value
+
+
+def digest(spec: Spec, length: int = 12) -> str:
+    """The hash of a spec's identity and the schema version."""
+    text = json.dumps([SCHEMA, identity(spec)], sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def unique(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Refuses repeated values."""
+    seen = set()
+    for value in values:
+        key = value if value.__class__ in SCALARS else json.dumps(value, sort_keys=True)
+        if key in seen:
+            raise PydanticCustomError("repeated", "holds {value} twice", {"value": repr(value)})
+        seen.add(key)
+    return values
+
+
+Unique = AfterValidator(unique)

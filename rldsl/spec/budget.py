@@ -1,0 +1,64 @@
+"""How long, how often and how it is judged: budget, seeds, target, evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Self
+
+from annotated_types import Ge
+from pydantic import Field, model_validator
+
+from rldsl.spec.base import Count, Flag, NoHash, Real, Spec, Whole
+
+SEARCH_SEEDS_FROM = 1_000_000
+"""Benchmark seeds are below, search seeds from here on: no setting is chosen by the seeds that it is scored on."""
+
+
+class Budget(Spec, frozen=True):
+    """How long a session trains, and how often it says how it is doing."""
+
+    frames: Count = Field(kw_only=False, description="Agent steps, summed over the session's environments")
+    log_every: Count | None = Field(default=None, description="Frames between log points; none: frames / 400")
+    checkpoint_every: Annotated[Count | None, NoHash] = Field(
+        default=None, description="Frames between checkpoints; none: about every two minutes"
+    )
+
+    @property
+    def log_interval(self) -> int:
+        """Frames between two log points."""
+        return self.log_every or max(1, self.frames // 400)
+
+
+class Seeds(Spec, frozen=True):
+    """The seeds `first`, `first + 1`, ...: each makes a session of every trial."""
+
+    count: Count = Field(kw_only=False, default=1, description="How many")
+    first: Annotated[Whole, Ge(0)] = Field(default=0, description="The first of them")
+
+    @model_validator(mode="after")
+    def _disjoint_from_search(self) -> Self:
+        if self.first + self.count > SEARCH_SEEDS_FROM:
+            raise ValueError(
+                f"seeds from {SEARCH_SEEDS_FROM:,} on are for searches, got up to {self.first + self.count - 1:,}"
+            )
+        return self
+
+    def __iter__(self) -> Iterator[int]:  # type: ignore[override]
+        return iter(range(self.first, self.first + self.count))
+
+    def __len__(self) -> int:
+        return self.count
+
+
+class Target(Spec, frozen=True):
+    """The score to reach; shown beside the curve, no part of the work."""
+
+    score: Real = Field(kw_only=False, description="Return, as the moving average over log points")
+
+
+class Evaluation(Spec, frozen=True):
+    """Episodes on environments of their own, without learning."""
+
+    every: Count = Field(kw_only=False, description="Frames between two evaluations")
+    episodes: Count = Field(default=10, description="Episodes of each")
+    deterministic: Flag = Field(default=True, description="Take the likeliest action instead of a sample")

@@ -1,0 +1,88 @@
+"""Dotted paths into a spec: `agent.gamma`, `env.num_envs`, `gamma` for short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+from rldsl.spec.base import Spec
+from rldsl.spec.errors import suggestion
+
+SHORT = ("agent", "env", "budget", "evaluation", "seeds", "target")
+"""Where a bare name is looked for, in this order, when the experiment itself has no such part."""
+
+Parts: TypeAlias = Mapping[str, Any]
+"""The fields of an experiment, perhaps of one that is not complete yet."""
+
+
+def parts(spec: Spec) -> Parts:
+    """The fields of a spec by name."""
+    return {name: getattr(spec, name) for name in type(spec).model_fields}
+
+
+def resolve(known: Parts, path: str) -> str | None:
+    """The full path that `path` stands for, or None where it names nothing."""
+    head, _, rest = path.partition(".")
+    if head in known and (not rest or _exists(known[head], rest)):
+        return path
+    for name in SHORT:
+        if _exists(known.get(name), path):
+            return f"{name}.{path}"
+    return None
+
+
+def unknown_path(known: Parts, path: str) -> str:
+    """The sentence for a path that names nothing, with the nearest that do."""
+    full = [one for name, value in known.items() for one in _paths(name, value)]
+    by_tail = {one.rpartition(".")[2]: one for one in reversed(full)}
+    return f"{path} names no field; {suggestion(path, full if '.' in path else by_tail)}"
+
+
+def _paths(name: str, value: Any) -> Iterator[str]:
+    yield name
+    if isinstance(value, Spec):
+        for field, inner in parts(value).items():
+            if field != "kind":
+                yield from _paths(f"{name}.{field}", inner)
+
+
+def nodes(spec: Spec, prefix: str = "") -> Iterator[tuple[str, Spec]]:
+    """Every spec inside a spec with its path, itself first (path "")."""
+    yield prefix, spec
+    for name, value in parts(spec).items():
+        if isinstance(value, Spec):
+            yield from nodes(value, f"{prefix}.{name}" if prefix else name)
+
+
+def get(spec: Any, path: str) -> Any:
+    """The value at a path that exists."""
+    for part in path.split("."):
+        spec = spec[part] if isinstance(spec, Mapping) else getattr(spec, part)
+    return spec
+
+
+def assign(data: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """A copy of plain data with the value at `path` replaced; what is off the path is shared."""
+    head, _, rest = path.partition(".")
+    inner = data.get(head)
+    if not rest:
+        return {**data, head: value}
+    return {**data, head: assign(inner if isinstance(inner, Mapping) else {}, rest, value)}
+
+
+def differences(a: Any, b: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Path and both values of each leaf in which plain data differ; specs of different kinds differ as a whole."""
+    if isinstance(a, Mapping) and isinstance(b, Mapping) and a.get("kind") == b.get("kind"):
+        for name in [*a, *(name for name in b if name not in a)]:
+            yield from differences(a.get(name), b.get(name), f"{path}.{name}" if path else name)
+    elif a != b:
+        yield path, a, b
+
+
+def _exists(spec: Any, path: str) -> bool:
+    head, _, rest = path.partition(".")
+    if isinstance(spec, Mapping):
+        return not rest
+    if not isinstance(spec, Spec) or head not in type(spec).model_fields or head == "kind":
+        return False
+    return not rest or _exists(getattr(spec, head), rest)

@@ -1,0 +1,146 @@
+"""Numbers that change over a session: constant, linear, cosine, exponential, steps."""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import PydanticCustomError, core_schema
+
+from rldsl.spec.base import Count, Kind, Positive, Real
+
+
+class Schedule(Kind, frozen=True):
+    """A number as a function of a session's frames."""
+
+    def extremes(self) -> tuple[float, ...]:
+        """Values between which all others lie."""
+        raise NotImplementedError
+
+
+class Constant(Schedule, frozen=True):
+    """The same number throughout; a field keeps it as the plain number."""
+
+    kind: Literal["constant"] = "constant"
+    value: Real = Field(kw_only=False, description="The number")
+
+    def extremes(self) -> tuple[float, ...]:
+        return (self.value,)
+
+
+class Decay(Schedule, frozen=True):
+    """From `start` to `end` over some frames, then `end`."""
+
+    start: Real = Field(kw_only=False, description="Value at the first frame")
+    end: Real = Field(kw_only=False, default=0.0, description="Value from frame `over` on")
+    over: Count | None = Field(default=None, description="Frames that the change takes; none: the whole budget")
+
+    def extremes(self) -> tuple[float, ...]:
+        return (self.start, self.end)
+
+
+class Linear(Decay, frozen=True):
+    """A straight line from `start` to `end`."""
+
+    kind: Literal["linear"] = "linear"
+
+
+class Cosine(Decay, frozen=True):
+    """Half a cosine wave from `start` to `end`."""
+
+    kind: Literal["cosine"] = "cosine"
+
+
+class Exponential(Decay, frozen=True):
+    """A constant ratio from step to step; both ends are positive."""
+
+    kind: Literal["exponential"] = "exponential"
+    start: Positive = Field(kw_only=False, description="Value at the first frame")
+    end: Positive = Field(kw_only=False, description="Value from frame `over` on")
+
+
+class Steps(Schedule, frozen=True):
+    """Piecewise constant: `values[i]` until frame `boundaries[i]`, the last one for ever."""
+
+    kind: Literal["steps"] = "steps"
+    boundaries: tuple[Count, ...] = Field(kw_only=False, min_length=1, description="Rising frames")
+    values: tuple[Real, ...] = Field(kw_only=False, description="One value more than boundaries")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if len(self.values) != len(self.boundaries) + 1:
+            raise ValueError(
+                f"Steps needs one value more than boundaries, got {len(self.values)} and {len(self.boundaries)}"
+            )
+        if list(self.boundaries) != sorted(set(self.boundaries)):
+            raise ValueError(f"Steps.boundaries should rise, got {list(self.boundaries)}")
+        return self
+
+    def extremes(self) -> tuple[float, ...]:
+        return self.values
+
+
+@dataclass(frozen=True)
+class Within:
+    """Annotates `float | Schedule`: the domain of every value that the number or schedule takes."""
+
+    gt: float | None = None
+    ge: float | None = None
+    lt: float | None = None
+    le: float | None = None
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            self.validate,
+            serialization=core_schema.plain_serializer_function_ser_schema(_dump),
+            metadata={"within": self},
+        )
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        names = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
+        bounds = {names[name]: bound for name, bound in vars(self).items() if bound is not None}
+        family = handler(Schedule.__pydantic_core_schema__)
+        return {"anyOf": [{"type": "number", **bounds}, family]}
+
+    def validate(self, value: Any) -> float | Schedule:
+        rate = self._number_or_schedule(value)
+        values = rate.extremes() if isinstance(rate, Schedule) else (rate,)
+        for one in values:
+            if not math.isfinite(one):
+                raise PydanticCustomError("finite_number", "should be a finite number")
+            self._check(one)
+        return rate
+
+    @staticmethod
+    def _number_or_schedule(value: Any) -> float | Schedule:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+        if isinstance(value, str | bool) or value is None:
+            raise PydanticCustomError("rate_type", "should be a number or a schedule")
+        schedule = Schedule._dispatch(value)
+        assert isinstance(schedule, Schedule)
+        return schedule.value if isinstance(schedule, Constant) else schedule
+
+    def _check(self, value: float) -> None:
+        bounds = (
+            (self.gt, operator.gt, "greater than"),
+            (self.ge, operator.ge, "at least"),
+            (self.lt, operator.lt, "less than"),
+            (self.le, operator.le, "at most"),
+        )
+        for bound, holds, words in bounds:
+            if bound is not None and not holds(value, bound):
+                raise PydanticCustomError("domain", "should be {domain}", {"domain": f"{words} {bound:g}"})
+
+
+def _dump(value: float | Schedule) -> Any:
+    return value.model_dump(mode="json") if isinstance(value, Schedule) else value
+
+
+NonNegativeRate: TypeAlias = Annotated[float | Schedule, Within(ge=0)]

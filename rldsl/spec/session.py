@@ -1,0 +1,63 @@
+"""A session: one seed of one trial, the unit that runs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from annotated_types import Ge
+from pydantic import Field, JsonValue
+
+from rldsl.spec.base import SCHEMA, Spec, Whole
+from rldsl.spec.budget import Target
+from rldsl.spec.experiment import Name, Trial
+
+
+class Override(Spec, frozen=True):
+    """A field that a command changed against what the experiment file says."""
+
+    path: str = Field(description="The field, such as agent.gamma")
+    was: JsonValue = Field(description="What the file says")
+    now: JsonValue = Field(description="What runs")
+    source: str = Field(description="The option that said so")
+
+
+class Session(Spec, frozen=True):
+    """One seed of one trial, with what it is called and what was overridden."""
+
+    experiment: Name = Field(description="What it is called")
+    trial: Trial = Field(description="What it does")
+    seed: Annotated[Whole, Ge(0)] = Field(description="The root of all its random numbers")
+    target: Target | None = Field(default=None, description="The score to reach")
+    overrides: tuple[Override, ...] = Field(default=(), description="What differs from the experiment file")
+
+    @property
+    def id(self) -> str:
+        """The trial's id and the seed."""
+        return session_id(self.trial.id, self.seed)
+
+    @property
+    def directory(self) -> str:
+        """Where it lives below the run directory."""
+        return f"{self.trial.directory}/seed-{self.seed}"
+
+    def record(self) -> dict[str, Any]:
+        """What `session.json` holds."""
+        facts = {
+            "schema": SCHEMA,
+            "id": self.id,
+            "trial_id": self.trial.id,
+            "agent": self.trial.agent.kind,
+            "env": self.trial.env.label,
+            "frames": self.trial.budget.frames,
+        }
+        return {**facts, **self.data()}
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Session:
+        """The session that a `session.json` tells of."""
+        return cls.parse({name: record.get(name) for name in cls.model_fields}, root="session.json")
+
+
+def session_id(trial: str, seed: int) -> str:
+    """How a session is called everywhere."""
+    return f"{trial}-s{seed}"
