@@ -1,0 +1,123 @@
+"""A policy and a value, on two trunks or on one that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from rldsl.envs.contract import Spaces
+from rldsl.nets.heads import Head, Policy, by_step, policy_head
+from rldsl.nets.layout import scope
+from rldsl.nets.network import Network, Part
+from rldsl.nets.trunk import Trunk, build_trunk
+from rldsl.spec.net import Net
+
+
+class Unrolled(NamedTuple):
+    """What an actor-critic says of sequences `[M, T, N]`."""
+
+    policy: Policy
+    """With the axes `[M, T, N, A]`; a log deviation that ignores the observation has `[M, 1, 1, A]`."""
+    value: Tensor
+    """`[M, T, N]`."""
+    states: Tensor
+    """`[M, T, N, S]`, after each observation."""
+
+
+@dataclass(frozen=True)
+class ActorCritic(Network):
+    """Parameters are named `actor.…` and `critic.…`, those of a shared trunk `trunk.…`.
+
+    `policy`, `value` and `policy_and_value` read unrelated observations `[M, B, *shape]`; a recurrent network has
+    `unroll` instead, which any other has too. A state is that of the actor's trunk, then that of the critic's own.
+    """
+
+    actor: Trunk
+    critic: Trunk | None
+    """None: the value is read off the actor's features."""
+    policy_head: Head
+    value_head: Head
+
+    @classmethod
+    def build(
+        cls,
+        net: Net,
+        spaces: Spaces,
+        *,
+        critic_net: Net | None = None,
+        shared: bool = False,
+        log_std: float | None = 0.0,
+        policy_gain: float = 0.01,
+        value_gain: float = 1.0,
+    ) -> Self:
+        """`critic_net` is `net` unless it is given; `log_std` as in `policy_head`; gains are those of the heads."""
+        actor = build_trunk(net, spaces.observation_shape)
+        critic_net = net if shared or critic_net is None else critic_net
+        critic = None if shared else build_trunk(critic_net, spaces.observation_shape)
+        return cls(
+            actor,
+            critic,
+            policy_head(actor.features, spaces.action, log_std, net.init, policy_gain),
+            Head((critic or actor).features, 1, critic_net.init, value_gain),
+        )
+
+    @property
+    def parts(self) -> Mapping[str, Part]:
+        own = {} if self.critic is None else {"critic.trunk.": self.critic}
+        return {self.actor_prefix: self.actor, "actor.": self.policy_head, **own, "critic.": self.value_head}
+
+    @property
+    def actor_prefix(self) -> str:
+        """Of the parameters of the actor's trunk."""
+        return "trunk." if self.critic is None else "actor.trunk."
+
+    @property
+    def state_size(self) -> int:
+        return self.acting_state_size + (0 if self.critic is None else self.critic.state_size)
+
+    @property
+    def acting_state_size(self) -> int:
+        return self.actor.state_size
+
+    def policy(self, params: Mapping[str, Tensor], obs: Tensor) -> Policy:
+        """Logits `[M, B, A]`, or a Gaussian."""
+        return self._policy(params, self.actor.forward(scope(params, self.actor_prefix), obs))
+
+    def value(self, params: Mapping[str, Tensor], obs: Tensor) -> Tensor:
+        """`[M, B]`."""
+        if self.critic is None:
+            return self._value(params, self.actor.forward(scope(params, self.actor_prefix), obs))
+        return self._value(params, self.critic.forward(scope(params, "critic.trunk."), obs))
+
+    def policy_and_value(self, params: Mapping[str, Tensor], obs: Tensor) -> tuple[Policy, Tensor]:
+        """Both, with one pass through a shared trunk."""
+        features = self.actor.forward(scope(params, self.actor_prefix), obs)
+        value = self._value(params, features) if self.critic is None else self.value(params, obs)
+        return self._policy(params, features), value
+
+    def act(self, params: Mapping[str, Tensor], obs: Tensor, state: Tensor) -> tuple[Policy, Tensor]:
+        features, state = self.actor.step(scope(params, self.actor_prefix), obs, state)
+        return self._policy(params, features), state
+
+    def unroll(self, params: Mapping[str, Tensor], obs: Tensor, starts: Tensor, state: Tensor) -> Unrolled:
+        """Both over sequences `[M, T, N, *shape]` that begin with `state` `[M, N, S]`; see `Trunk.unroll`."""
+        acting, remaining = state.split((self.acting_state_size, self.state_size - self.acting_state_size), -1)
+        features, states = self.actor.unroll(scope(params, self.actor_prefix), obs, starts, acting)
+        policy = by_step(self._policy(params, features.flatten(1, 2)), starts.shape[1:])
+        if self.critic is not None:
+            features, own = self.critic.unroll(scope(params, "critic.trunk."), obs, starts, remaining)
+            states = torch.cat((states, own), -1)
+        value = self._value(params, features.flatten(1, 2)).unflatten(1, starts.shape[1:])
+        return Unrolled(policy, value, states)
+
+    def _policy(self, params: Mapping[str, Tensor], features: Tensor) -> Policy:
+        policy: Policy = self.policy_head.forward(scope(params, "actor."), features)
+        return policy
+
+    def _value(self, params: Mapping[str, Tensor], features: Tensor) -> Tensor:
+        value: Tensor = self.value_head.forward(scope(params, "critic."), features)
+        return value.squeeze(-1)

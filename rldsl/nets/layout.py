@@ -1,0 +1,81 @@
+"""Where each named parameter of a member lies in its one flat row of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+from math import prod
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+T = TypeVar("T")
+Shape = tuple[int, ...]
+Params = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Names and shapes, in the order in which they fill a row of `size` numbers."""
+
+    shapes: tuple[tuple[str, Shape], ...]
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    sizes: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Now and not when first asked: `torch.compile` cannot trace the lock of a `cached_property`."""
+        object.__setattr__(self, "names", tuple(name for name, _ in self.shapes))
+        object.__setattr__(self, "sizes", tuple(prod(shape) for _, shape in self.shapes))
+
+    @classmethod
+    def of(cls, shapes: Mapping[str, Shape]) -> Layout:
+        return cls(tuple(shapes.items()))
+
+    @classmethod
+    def join(cls, parts: Mapping[str, Layout]) -> Layout:
+        """The parts one after the other, each name behind the prefix of its part."""
+        return cls(tuple((prefix + name, shape) for prefix, part in parts.items() for name, shape in part.shapes))
+
+    @property
+    def size(self) -> int:
+        return sum(self.sizes)
+
+    def views(self, flat: Tensor) -> Params:
+        """The parameters `[M, *shape]` inside `flat` `[M, P]`, without a copy; gradients flow back into `flat`.
+
+        One `split` has one backward, a `cat`; a slice for each name would have one of the size of `flat` for each.
+        """
+        parts = flat.split(self.sizes, 1)
+        return {name: part.view(-1, *shape) for (name, shape), part in zip(self.shapes, parts, strict=True)}
+
+    def flatten(self, params: Mapping[str, Tensor]) -> Tensor:
+        """The row of each member, `[M, P]`: the inverse of `views`."""
+        return torch.cat([params[name].flatten(1) for name in self.names], 1)
+
+    def slice_of(self, prefix: str) -> slice:
+        """The columns of the parameters whose names begin so; they must lie side by side."""
+        found = [index for index, name in enumerate(self.names) if name.startswith(prefix)]
+        if not found:
+            raise KeyError(f"no parameter begins with {prefix!r}: {', '.join(self.names)}")
+        if found[-1] - found[0] + 1 != len(found):
+            raise ValueError(f"the parameters that begin with {prefix!r} do not lie side by side")
+        ends = (0, *accumulate(self.sizes))
+        return slice(ends[found[0]], ends[found[-1] + 1])
+
+    def per_parameter(self, default: Tensor, by_prefix: Mapping[str, Tensor]) -> Tensor:
+        """Coefficients `[M]`, such as learning rates, as columns `[M, P]`: `default`, or what a prefix has instead."""
+        columns = default.unsqueeze(1).repeat(1, self.size)
+        for prefix, coefficient in by_prefix.items():
+            columns[:, self.slice_of(prefix)] = coefficient.unsqueeze(1)
+        return columns
+
+
+def scope(values: Mapping[str, T], prefix: str) -> dict[str, T]:
+    """What is behind a prefix, by its name without it: the inverse of `prefixed`."""
+    return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
+
+
+def prefixed(prefix: str, values: Mapping[str, T]) -> dict[str, T]:
+    return {prefix + name: value for name, value in values.items()}

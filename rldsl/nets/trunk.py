@@ -1,0 +1,84 @@
+"""The trunk of a network: from observations to features, with or without a memory of the episode.
+
+A trunk is a frozen description. Its parameters are an argument of every call, `[M, ...]`, so one trunk serves all
+members, and a whole update can be one compiled function.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pkgutil import resolve_name
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rldsl.nets.init import Arrays
+from rldsl.nets.layout import Layout, Shape
+from rldsl.spec.net import Net
+
+
+class Trunk(ABC):
+    """Features of observations. A state `[M, N, S]` is what it remembers of N episodes that are under way."""
+
+    @property
+    @abstractmethod
+    def layout(self) -> Layout: ...
+
+    @property
+    @abstractmethod
+    def features(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def state_size(self) -> int:
+        """S; 0 where nothing is remembered."""
+
+    @abstractmethod
+    def init(self, rng: np.random.Generator) -> Arrays:
+        """Initial parameters of one member."""
+
+    @abstractmethod
+    def forward(self, params: Mapping[str, Tensor], obs: Tensor) -> Tensor:
+        """Features `[M, B, F]` of unrelated observations `[M, B, *shape]`."""
+
+    @abstractmethod
+    def step(self, params: Mapping[str, Tensor], obs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Features `[M, N, F]` of the next observations `[M, N, *shape]`, and the next state."""
+
+    @abstractmethod
+    def unroll(self, params: Mapping[str, Tensor], obs: Tensor, starts: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Features `[M, T, N, F]` of sequences `[M, T, N, *shape]`, and the states `[M, T, N, S]` after each of them.
+
+        `starts` `[M, T, N]` is True at the first observation of an episode: the state is zeroed before it. `state` is
+        that before the sequence.
+        """
+
+
+class FeedForward(Trunk):
+    """A trunk that remembers nothing: states are empty and pass through."""
+
+    @property
+    def state_size(self) -> int:
+        return 0
+
+    def step(self, params: Mapping[str, Tensor], obs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        return self.forward(params, obs), state
+
+    def unroll(self, params: Mapping[str, Tensor], obs: Tensor, starts: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.forward(params, obs.flatten(1, 2)).unflatten(1, obs.shape[1:3])
+        return features, state.unsqueeze(1).expand(-1, obs.shape[1], -1, -1)
+
+
+def build_trunk(net: Net, observation_shape: Shape) -> Trunk:
+    """The trunk that a spec describes: `build(net, observation_shape)` of the class that its `implementation` names."""
+    if not net.implementation:
+        raise ValueError(f"{type(net).__name__} has no implementation: set it to 'module:name' of a Trunk")
+    trunk: Trunk = resolve_name(net.implementation).build(net, observation_shape)
+    return trunk
+
+
+def as_float(obs: Tensor) -> Tensor:
+    """Observations as networks read them, in float32: bytes become fractions of 255, the rest keeps its value."""
+    return obs.to(torch.float32) / 255 if obs.dtype == torch.uint8 else obs.to(torch.float32)
