@@ -1,0 +1,58 @@
+"""Deep reinforcement learning experiments as code."""
+
+from rldsl.builders.axes import choice, grid, int_uniform, log_uniform, uniform, zipped
+from rldsl.builders.experiment import experiment
+from rldsl.cli import main
+from rldsl.spec.agent import A2C, PPO, SIL, Agent, Random, Reinforce, Sarsa
+from rldsl.spec.environment import Atari, Box2D, Classic, Environment, Gym, MuJoCo, Playground
+from rldsl.spec.errors import SpecError
+from rldsl.spec.experiment import Experiment
+from rldsl.spec.launcher import Launcher, Local
+from rldsl.spec.net import MLP, Conv, Net, Recurrent
+from rldsl.spec.optimizer import Adam, AdamW, Optimizer, RMSprop
+from rldsl.spec.schedule import Constant, Cosine, Exponential, Linear, Schedule, Steps
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "A2C",
+    "MLP",
+    "PPO",
+    "SIL",
+    "Adam",
+    "AdamW",
+    "Agent",
+    "Atari",
+    "Box2D",
+    "Classic",
+    "Constant",
+    "Conv",
+    "Cosine",
+    "Environment",
+    "Experiment",
+    "Exponential",
+    "Gym",
+    "Launcher",
+    "Linear",
+    "Local",
+    "MuJoCo",
+    "Net",
+    "Optimizer",
+    "Playground",
+    "RMSprop",
+    "Random",
+    "Recurrent",
+    "Reinforce",
+    "Sarsa",
+    "Schedule",
+    "SpecError",
+    "Steps",
+    "choice",
+    "experiment",
+    "grid",
+    "int_uniform",
+    "log_uniform",
+    "main",
+    "uniform",
+    "zipped",
+]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, Literal, ParamSpec
 
 from rldsl.builders.axes import Zipped
 from rldsl.spec.agent import Agent
 from rldsl.spec.base import Spec
-from rldsl.spec.budget import Budget, Evaluation, Seeds, Target
+from rldsl.spec.budget import SEARCH_SEEDS_FROM, Budget, Evaluation, Seeds, Target
+from rldsl.spec.compute import Compute
 from rldsl.spec.environment import Environment
 from rldsl.spec.errors import SpecError, line_of_user
 from rldsl.spec.experiment import Experiment, name_problem
@@ -63,6 +64,7 @@ class ExperimentBuilder:
     chosen_seeds: Seeds = field(default_factory=Seeds)
     chosen_target: Target | None = None
     evaluation: Evaluation | None = None
+    chosen_compute: Compute = field(default_factory=Compute)
     chosen_search: Search | None = None
     where: str | None = None
 
@@ -94,7 +96,10 @@ class ExperimentBuilder:
     @_checked
     def seeds(self, count: int, first: int = 0) -> ExperimentBuilder:
         """How many sessions each trial has, with the seeds `first`, `first + 1`, ..."""
-        return replace(self, chosen_seeds=Seeds(count=count, first=first))
+        seeds = Seeds(count=count, first=first)
+        if seeds.first + seeds.count > SEARCH_SEEDS_FROM:
+            raise SpecError(f"seeds from {SEARCH_SEEDS_FROM:,} on are for searches, got {first} and {count} of them")
+        return replace(self, chosen_seeds=seeds)
 
     @_checked
     def target(self, score: float) -> ExperimentBuilder:
@@ -106,6 +111,13 @@ class ExperimentBuilder:
         """Episodes without learning, on environments of their own."""
         data = {"every": every, "episodes": episodes, "deterministic": deterministic}
         return replace(self, evaluation=Evaluation.parse(data))
+
+    @_checked
+    def compute(
+        self, device: str = "cpu", compile: Literal["auto", "on", "off"] = "auto", threads: int = 1
+    ) -> ExperimentBuilder:
+        """How sessions compute: no part of what they are."""
+        return replace(self, chosen_compute=Compute(device=device, compile=compile, threads=threads))
 
     @_checked
     def named(self, name: str) -> ExperimentBuilder:
@@ -169,6 +181,7 @@ class ExperimentBuilder:
             "env": self.chosen_env,
             "budget": self.budget,
             "evaluation": self.evaluation,
+            "compute": self.chosen_compute,
             "seeds": self.chosen_seeds,
             "target": self.chosen_target,
             "search": self.chosen_search,
@@ -191,8 +204,10 @@ class ExperimentBuilder:
         for zipped in zips:
             if isinstance(zipped, Zipped):
                 yield self._dimension(zipped.names, zipped.axis)
-            else:
+            elif isinstance(zipped, Mapping):
                 yield from (self._dimension((path,), axis) for path, axis in zipped.items())
+            else:
+                raise SpecError(f".search takes axes by name, zipped(...) or a dictionary of paths, got {zipped!r}")
         yield from (self._dimension((name,), axis) for name, axis in axes.items())
 
     def _dimension(self, names: tuple[str, ...], axis: Axis) -> Dimension:
@@ -207,7 +222,7 @@ class ExperimentBuilder:
     def _path(self, name: str) -> str:
         path = resolve(self._parts(), name)
         if path is None:
-            raise SpecError(unknown_path(self._parts(), name))
+            raise SpecError(unknown_path(name, self._parts()))
         if path.partition(".")[0] not in PARTS:
             raise SpecError(f"{path} cannot be an axis: trials differ in {', '.join(PARTS)}")
         return path

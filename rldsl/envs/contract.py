@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-
 ALL_ROWS = slice(None)
 
 

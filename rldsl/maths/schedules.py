@@ -3,6 +3,40 @@
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import singledispatch
+
+from rldsl.spec import schedule as spec
+
+
+@singledispatch
+def value_at(rate: object, frame: int, frames: int) -> float:
+    """The value of a number or schedule at a frame of a session of so many; a user's own schedule registers here."""
+    raise TypeError(f"{type(rate).__name__} has no value_at: register one with rldsl.maths.schedules.value_at")
+
+
+@value_at.register(float)
+def _(rate: float, frame: int, frames: int) -> float:
+    return rate
+
+
+@value_at.register
+def _(rate: spec.Linear, frame: int, frames: int) -> float:
+    return linear(rate.start, rate.end, frame / (rate.over or frames))
+
+
+@value_at.register
+def _(rate: spec.Cosine, frame: int, frames: int) -> float:
+    return cosine(rate.start, rate.end, frame / (rate.over or frames))
+
+
+@value_at.register
+def _(rate: spec.Exponential, frame: int, frames: int) -> float:
+    return exponential(rate.start, rate.end, frame / (rate.over or frames))
+
+
+@value_at.register
+def _(rate: spec.Steps, frame: int, frames: int) -> float:
+    return steps([boundary / frames for boundary in rate.boundaries], rate.values, frame / frames)
 
 
 def linear(start: float, end: float, progress: float) -> float:

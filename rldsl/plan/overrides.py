@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from rldsl.spec.errors import SpecError, suggestion
 from rldsl.spec.experiment import Experiment
-from rldsl.spec.paths import assign, differences, parts, resolve, unknown_path
+from rldsl.spec.paths import Parts, assign, differences, parts, resolve, unknown_path
 from rldsl.spec.search import plain
 from rldsl.spec.session import Override
 
@@ -40,11 +40,11 @@ class Options:
 
     given: Sequence[Assignment]
     used: set[str] = field(default_factory=set)
-    seen: list[Experiment] = field(default_factory=list)
+    seen: list[Parts] = field(default_factory=list)
 
     def assignments(self, experiment: Experiment) -> list[Assignment]:
-        self.seen.append(experiment)
         known = {name: value for name, value in parts(experiment).items() if name != "name"}
+        self.seen.append(known)
         found = [(one, resolve(known, one.path)) for one in self.given]
         self.used.update(one.source for one, path in found if path is not None)
         return [Assignment(path, one.value, one.source) for one, path in found if path is not None]
@@ -52,7 +52,7 @@ class Options:
     def check_used(self) -> None:
         for one in self.given:
             if one.source not in self.used:
-                raise SpecError(f"{one.source}: {unknown_path(parts(self.seen[0]), one.path)}")
+                raise SpecError(f"{one.source}: {unknown_path(one.path, *self.seen)}")
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,10 @@ class NoHash:
     """Marks a field, in `Annotated[..., NoHash]`, that does not change the work: identity ignores it."""
 
 
+class PerMember:
+    """Marks a field, in `Annotated[..., PerMember]`, in which the members of a pack may differ: a number for each."""
+
+
 def whole(value: Any) -> Any:
     """`4e6` is an integer to a person who counts frames; `4.5` and `True` are not."""
     if isinstance(value, bool):

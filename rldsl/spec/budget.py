@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Self
+from typing import Annotated
 
 from annotated_types import Ge
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from rldsl.spec.base import Count, Flag, NoHash, Real, Spec, Whole
 
@@ -34,14 +34,6 @@ class Seeds(Spec, frozen=True):
 
     count: Count = Field(kw_only=False, default=1, description="How many")
     first: Annotated[Whole, Ge(0)] = Field(default=0, description="The first of them")
-
-    @model_validator(mode="after")
-    def _disjoint_from_search(self) -> Self:
-        if self.first + self.count > SEARCH_SEEDS_FROM:
-            raise ValueError(
-                f"seeds from {SEARCH_SEEDS_FROM:,} on are for searches, got up to {self.first + self.count - 1:,}"
-            )
-        return self
 
     def __iter__(self) -> Iterator[int]:  # type: ignore[override]
         return iter(range(self.first, self.first + self.count))

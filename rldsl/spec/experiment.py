@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from rldsl.spec.agent import Agent
 from rldsl.spec.base import NoHash, Spec, digest
 from rldsl.spec.budget import SEARCH_SEEDS_FROM, Budget, Evaluation, Seeds, Target
+from rldsl.spec.compute import Compute
 from rldsl.spec.environment import Environment
 from rldsl.spec.search import Search
 
@@ -39,6 +40,7 @@ class Trial(Spec, frozen=True):
     env: Environment = Field(description="What it acts in")
     budget: Budget = Field(description="How long")
     evaluation: Evaluation | None = Field(default=None, description="Episodes without learning; none: no such")
+    compute: Annotated[Compute, NoHash] = Field(default=Compute(), description="How it computes, no part of what it is")
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -78,4 +80,4 @@ class Experiment(Trial, frozen=True):
 
     def base(self) -> Trial:
         """The trial that it is without its search."""
-        return Trial(agent=self.agent, env=self.env, budget=self.budget, evaluation=self.evaluation)
+        return Trial(**{name: getattr(self, name) for name in Trial.model_fields})

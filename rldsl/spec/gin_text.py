@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rldsl.spec.base import Spec
-from rldsl.spec.budget import SEARCH_SEEDS_FROM, Seeds
+from rldsl.spec.budget import Seeds
 from rldsl.spec.experiment import Experiment
 from rldsl.spec.session import Session
 
@@ -23,7 +23,7 @@ def to_gin(spec: Spec, leave_out: frozenset[str] = frozenset()) -> str:
 
 def session_gin(session: Session) -> str:
     """The bindings of the experiment that has this session and no other."""
-    trial, seeds = session.trial, Seeds(count=1, first=session.seed % SEARCH_SEEDS_FROM)
+    trial, seeds = session.trial, Seeds(count=1, first=session.seed)
     parts = {name: getattr(trial, name) for name in type(trial).model_fields}
     experiment = Experiment(**parts, name=session.experiment, seeds=seeds)
     return to_gin(experiment, leave_out=frozenset({"name", "target"}))

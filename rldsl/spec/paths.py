@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from rldsl.spec.base import Spec
 from rldsl.spec.errors import suggestion
 
-SHORT = ("agent", "env", "budget", "evaluation", "seeds", "target")
+SHORT = ("agent", "env", "budget", "evaluation", "compute", "seeds", "target")
 """Where a bare name is looked for, in this order, when the experiment itself has no such part."""
 
 Parts: TypeAlias = Mapping[str, Any]
@@ -31,9 +31,9 @@ def resolve(known: Parts, path: str) -> str | None:
     return None
 
 
-def unknown_path(known: Parts, path: str) -> str:
-    """The sentence for a path that names nothing, with the nearest that do."""
-    full = [one for name, value in known.items() for one in _paths(name, value)]
+def unknown_path(path: str, *known: Parts) -> str:
+    """The sentence for a path that names nothing in any of these, with the nearest that do."""
+    full = list(dict.fromkeys(one for each in known for name, value in each.items() for one in _paths(name, value)))
     by_tail = {one.rpartition(".")[2]: one for one in reversed(full)}
     return f"{path} names no field; {suggestion(path, full if '.' in path else by_tail)}"
 
@@ -67,6 +67,8 @@ def assign(data: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
     inner = data.get(head)
     if not rest:
         return {**data, head: value}
+    if isinstance(inner, str):  # the short form of a spec with its defaults
+        inner = {"kind": inner}
     return {**data, head: assign(inner if isinstance(inner, Mapping) else {}, rest, value)}
 
 

@@ -105,7 +105,7 @@ class Within:
     ) -> JsonSchemaValue:
         names = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
         bounds = {names[name]: bound for name, bound in vars(self).items() if bound is not None}
-        family = handler(Schedule.__pydantic_core_schema__)
+        family = Schedule.__get_pydantic_json_schema__(schema, handler)
         return {"anyOf": [{"type": "number", **bounds}, family]}
 
     def validate(self, value: Any) -> float | Schedule:
@@ -144,3 +144,5 @@ def _dump(value: float | Schedule) -> Any:
 
 
 NonNegativeRate: TypeAlias = Annotated[float | Schedule, Within(ge=0)]
+PositiveRate: TypeAlias = Annotated[float | Schedule, Within(gt=0)]
+FractionRate: TypeAlias = Annotated[float | Schedule, Within(ge=0, le=1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
@@ -64,7 +65,8 @@ class Interval(Axis, frozen=True):
         return self
 
     def ends(self) -> tuple[Any, ...]:
-        return (self.low, self.high)
+        """Both ends, and a number between them that is not whole: what is drawn is seldom whole either."""
+        return (self.low, self.high, self.low + (self.high - self.low) / math.e)
 
 
 class Uniform(Interval, frozen=True):
@@ -87,6 +89,9 @@ class IntUniform(Interval, frozen=True):
     kind: Literal["int_uniform"] = "int_uniform"
     low: Whole = Field(kw_only=False, description="The lower end")
     high: Whole = Field(kw_only=False, description="The upper end")
+
+    def ends(self) -> tuple[Any, ...]:
+        return (self.low, self.high)
 
 
 class Dimension(Spec, frozen=True):

@@ -1,0 +1,59 @@
+"""Which sessions train together in one process: those that differ only where members of a pack may differ."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from rldsl.plan.existing import Standing
+from rldsl.spec.base import PerMember, identity
+from rldsl.spec.experiment import Trial
+from rldsl.spec.net import Conv, Net
+
+ON_GPU = 32
+WIDTHS = ((128, 8), (256, 2))
+"""On a CPU: the widest layer up to which so many members still gain from each other's company."""
+
+
+def make_packs(standings: Iterable[Standing], processes: int) -> list[list[Standing]]:
+    """Packs of sessions that stand at the same frame; no larger than what keeps every process busy."""
+    alike: dict[str, list[Standing]] = defaultdict(list)
+    for one in standings:
+        alike[f"{pack_key(one.row.trial)} {one.report.frame}"].append(one)
+    total = sum(len(group) for group in alike.values())
+    fair = math.ceil(total / max(1, processes))
+    return [pack for group in alike.values() for pack in _split(group, min(fair, most_members(group[0].row.trial)))]
+
+
+def _split(group: Sequence[Standing], size: int) -> list[list[Standing]]:
+    """As few packs as the size allows, as even as can be."""
+    count = math.ceil(len(group) / size)
+    return [list(group[index::count]) for index in range(count)]
+
+
+def pack_key(trial: Trial) -> str:
+    """Equal for trials whose sessions may be members of one pack."""
+    data = identity(trial)
+    for name, field in type(trial.agent).model_fields.items():
+        if PerMember in field.metadata:
+            data["agent"][name] = data["agent"][name] is None
+    return json.dumps([data, identity(trial.compute)], sort_keys=True)
+
+
+def most_members(trial: Trial) -> int:
+    """How many members a process should have at most."""
+    if not trial.agent.packs:
+        return 1
+    if trial.compute.device != "cpu":
+        return ON_GPU
+    width = max((size for net in _nets(trial) for size in getattr(net, "hidden", ())), default=0)
+    if any(isinstance(net, Conv) for net in _nets(trial)):
+        return 1
+    return next((most for widest, most in WIDTHS if width <= widest), 1)
+
+
+def _nets(trial: Trial) -> list[Net]:
+    found = [getattr(trial.agent, name, None) for name in ("net", "critic_net")]
+    return [net for net in found if net is not None]
