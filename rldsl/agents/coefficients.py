@@ -1,0 +1,36 @@
+"""Numbers that may differ from member to member and change over a session: gamma, learning rate, clip, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from rldsl.maths.schedules import value_at
+from rldsl.spec.agent import Agent
+
+
+class Coefficients:
+    """Fields of the members' specs as tensors `[M]`, each made anew only when a schedule moved it."""
+
+    def __init__(self, specs: Sequence[Agent], frames: int, device: torch.device) -> None:
+        self.specs, self.frames, self.device = specs, frames, device
+        self._made: dict[str, tuple[tuple[float, ...], Tensor]] = {}
+
+    def at(self, frame: int, *names: str) -> dict[str, Tensor]:
+        """The values of these fields at a frame."""
+        return {name: self.one(name, frame) for name in names}
+
+    def one(self, name: str, frame: int, default: float | None = None) -> Tensor:
+        """One field; `default` stands for None."""
+        values = tuple(self._value(spec, name, frame, default) for spec in self.specs)
+        if name not in self._made or self._made[name][0] != values:
+            self._made[name] = (values, torch.tensor(values, dtype=torch.float32, device=self.device))
+        return self._made[name][1]
+
+    def _value(self, spec: Agent, name: str, frame: int, default: float | None) -> float:
+        value = getattr(spec, name)
+        if value is None and default is not None:
+            return default
+        return value_at(value, frame, self.frames)

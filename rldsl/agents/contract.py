@@ -1,0 +1,88 @@
+"""What an algorithm is given and what it gives: the door that built-in agents and a user's own come through."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+import numpy as np
+
+from rldsl.envs.contract import Spaces, Step
+from rldsl.spec.agent import Agent
+from rldsl.spec.compute import Compute
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the members of a pack have: a spec and a seed each; spaces, environments and budget in common."""
+
+    specs: Sequence[Agent]
+    seeds: Sequence[int]
+    spaces: Spaces
+    num_envs: int
+    frames: int
+    compute: Compute = field(default_factory=Compute)
+
+    @property
+    def members(self) -> int:
+        return len(self.specs)
+
+
+class World(Protocol):
+    """The environments of a pack, as an algorithm sees them: rows are members times environments, members first."""
+
+    observation: np.ndarray
+    """[rows, *shape]: what every row shows now; its own memory, overwritten by the next step."""
+
+    @property
+    def frame(self) -> int:
+        """Frames of each member so far."""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the budget is used up: an iteration ends there."""
+
+    def step(self, actions: np.ndarray) -> Step:
+        """Acts in all rows."""
+
+
+Policy: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""From observations `[M, N, ...]` and whether they begin an episode `[M, N]` to actions, without learning."""
+
+
+class Learner(ABC):
+    """A pack's agents. `iterate` is the algorithm; it is called until the budget is used up."""
+
+    columns: ClassVar[tuple[str, ...]] = ()
+    """Names of the figures that `figures` gives beside return and speed."""
+
+    @abstractmethod
+    def __init__(self, setting: Setting) -> None: ...
+
+    @abstractmethod
+    def iterate(self, world: World) -> None:
+        """One round of acting and learning; between two rounds a checkpoint may be taken."""
+
+    def figures(self) -> Mapping[str, np.ndarray]:
+        """The latest loss and the like, [M] each."""
+        return {}
+
+    @abstractmethod
+    def policy(self, num_envs: int, deterministic: bool, seeds: list[int]) -> Policy:
+        """The policy as it is now, for so many environments a member; its chance comes from these seeds."""
+
+    def diverged(self) -> np.ndarray:
+        """Whether a member's numbers are finite no more, `[M]`."""
+        return np.zeros(1, bool)
+
+    def retire(self, member: int) -> None:
+        """Makes a diverged member harmless; it is neither logged nor saved any more."""
+        return
+
+    @abstractmethod
+    def state(self, member: int) -> dict[str, Any]:
+        """All that one member needs to go on exactly: nested dictionaries of numpy arrays and plain values."""
+
+    @abstractmethod
+    def restore(self, member: int, state: Mapping[str, Any]) -> None:
+        """One member goes on from a saved state."""

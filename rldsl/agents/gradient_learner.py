@@ -1,0 +1,124 @@
+"""What every agent with a network has: parameters, a step of the optimizer, figures, and a state that can be saved."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rldsl.agents.coefficients import Coefficients
+from rldsl.agents.contract import Learner, Setting
+from rldsl.agents.normalization import Normalization
+from rldsl.agents.update import Batch, Update, choose_compiled
+from rldsl.maths.streams import restore_stream, stream, stream_state
+from rldsl.nets.acting import make_actor
+from rldsl.nets.layout import Params
+from rldsl.nets.network import Network
+from rldsl.spec.net import Net
+from rldsl.spec.optimizer import Optimizer
+from rldsl.spec.schedule import Schedule
+
+STREAMS = ("init", "act", "shuffle", "replay")
+
+
+class GradientSpec(Protocol):
+    """The fields that such an agent's spec has."""
+
+    @property
+    def gamma(self) -> float: ...
+    @property
+    def lr(self) -> float | Schedule: ...
+    @property
+    def grad_clip(self) -> float | None: ...
+    @property
+    def rollout(self) -> int: ...
+    @property
+    def normalize_observations(self) -> bool: ...
+    @property
+    def net(self) -> Net: ...
+    @property
+    def optimizer(self) -> Optimizer: ...
+
+
+S = TypeVar("S", bound=GradientSpec)
+
+
+class GradientLearner(Learner, Generic[S]):
+    """A subclass gives the network and the loss; the members' parameters move together, each by its own rates."""
+
+    names: ClassVar[tuple[str, ...]]
+    """The figures that the loss returns, in order; the gradient's norm comes behind them."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.spec = cast(S, setting.specs[0])
+        self.device = torch.device(setting.compute.device)
+        self.members, self.num_envs = setting.members, setting.num_envs
+        self.streams = {name: [stream(seed, name) for seed in setting.seeds] for name in STREAMS}
+        self.network = self.build_network()
+        flat = self.network.init(self.streams["init"]).to(self.device)
+        compiled = choose_compiled(setting.compute, self.gradient_steps())
+        self.update = Update(self.network.layout, flat, self.spec.optimizer, self.loss, compiled)
+        self.actor = make_actor(self.network, flat, self.num_envs)
+        self.coefficients = Coefficients(setting.specs, setting.frames, self.device)
+        self.normalization = Normalization(self.spec, setting)
+        self._figures = np.full((self.members, len(self.columns)), np.nan)
+
+    @abstractmethod
+    def build_network(self) -> Network:
+        """The network of one member."""
+
+    @abstractmethod
+    def loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
+        """The loss `[M]` of a batch, and figures `[M, K]` about it."""
+
+    def gradient_steps(self) -> int:
+        """Gradient steps of the whole session: one for each rollout, unless an algorithm takes more."""
+        return self.setting.frames // (self.spec.rollout * self.num_envs)
+
+    def learn(self, frame: int, batch: Batch, coefficients: Batch) -> Tensor:
+        """One step of the optimizer at the rates of this frame."""
+        max_norm = self.coefficients.one("grad_clip", frame, default=float("inf"))
+        return self.update(self.learning_rate(frame), max_norm, coefficients, batch)
+
+    def learning_rate(self, frame: int) -> Tensor:
+        """Of each member `[M]`, or of each parameter `[M, P]`."""
+        return self.coefficients.one("lr", frame)
+
+    def say(self, frame: int, figures: Tensor, **more: Tensor) -> None:
+        """Keeps the figures `[M, K]` of an iteration for the next log point."""
+        by_name = dict(zip((*self.names, "grad_norm"), figures.unbind(1), strict=True)) | more
+        by_name["lr"] = self.coefficients.one("lr", frame)
+        self._figures = torch.stack([by_name[name] for name in self.columns], 1).cpu().numpy()
+
+    def figures(self) -> Mapping[str, np.ndarray]:
+        return dict(zip(self.columns, self._figures.T, strict=True))
+
+    def diverged(self) -> np.ndarray:
+        return ~torch.isfinite(self.update.flat).all(1).cpu().numpy()
+
+    def retire(self, member: int) -> None:
+        for tensor in (self.update.flat, *self.update.state.values()):
+            tensor[member] = 0.0
+
+    def state(self, member: int) -> dict[str, Any]:
+        return {
+            "update": self.update.save(member),
+            "normalization": self.normalization.save(member),
+            "streams": {name: stream_state(streams[member]) for name, streams in self.streams.items()},
+            "actor": self.actor.state[member].copy(),
+            "figures": self._figures[member].copy(),
+        }
+
+    def restore(self, member: int, state: Mapping[str, Any]) -> None:
+        self.update.load(member, state["update"])
+        self.normalization.load(member, state["normalization"])
+        for name, streams in self.streams.items():
+            restore_stream(streams[member], state["streams"][name])
+        self.actor.state = self.actor.state.copy()
+        self.actor.state[member] = state["actor"]
+        self._figures[member] = state["figures"]

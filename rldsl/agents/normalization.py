@@ -1,0 +1,69 @@
+"""Running normalisation of what a pack observes and of its rewards; each member has statistics of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rldsl.agents.contract import Setting
+from rldsl.envs.contract import Step
+from rldsl.maths.normalizers import (
+    State,
+    moments_state,
+    normalize,
+    reward_scale_state,
+    scale_reward,
+    update_moments,
+    update_reward_scale,
+)
+
+
+class Normalization:
+    """Does nothing where the spec asks for nothing."""
+
+    def __init__(self, spec: Any, setting: Setting) -> None:
+        members, num_envs = setting.members, setting.num_envs
+        self.shape = (members, num_envs)
+        self.gamma = np.array([one.gamma for one in setting.specs])  # type: ignore[attr-defined]
+        shape = setting.spaces.observation_shape
+        self.observations: State | None = moments_state(members, shape) if spec.normalize_observations else None
+        scaled = getattr(spec, "normalize_rewards", False)
+        self.rewards: State | None = reward_scale_state(members, num_envs) if scaled else None
+
+    def observe(self, observation: np.ndarray) -> np.ndarray:
+        """Takes observations `[M, N, ...]` into the statistics and normalises them."""
+        if self.observations is None:
+            return observation
+        self.observations = update_moments(self.observations, observation)
+        return normalize(self.observations, observation)
+
+    def look(self, observation: np.ndarray) -> np.ndarray:
+        """Normalises observations `[M, B, ...]` that are not to be counted."""
+        if self.observations is not None:
+            return normalize(self.observations, observation)
+        return observation if observation.dtype == np.uint8 else observation.astype(np.float32)
+
+    def reward(self, step: Step) -> np.ndarray:
+        """The rewards of a step as they are learned from, `[M, N]`."""
+        reward = step.reward.reshape(self.shape)
+        if self.rewards is None:
+            return reward
+        ended = (step.terminated | step.truncated).reshape(self.shape)
+        self.rewards = update_reward_scale(self.rewards, reward, ended, self.gamma)
+        return scale_reward(self.rewards, reward)
+
+    def save(self, member: int) -> dict[str, Any]:
+        """One member's statistics."""
+        return {name: _row(getattr(self, name), member) for name in ("observations", "rewards")}
+
+    def load(self, member: int, saved: Mapping[str, Any]) -> None:
+        """Goes on from one member's statistics."""
+        for name in ("observations", "rewards"):
+            for key, array in (saved[name] or {}).items():
+                getattr(self, name)[key][member] = array
+
+
+def _row(state: State | None, member: int) -> dict[str, np.ndarray] | None:
+    return None if state is None else {name: np.array(array[member]) for name, array in state.items()}

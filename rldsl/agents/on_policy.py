@@ -1,0 +1,164 @@
+"""What the policy-gradient algorithms share: rollouts of the current policy, evaluated once as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rldsl.agents.contract import Policy, Setting, World
+from rldsl.agents.gradient_learner import GradientLearner
+from rldsl.agents.policies import ActionSpace
+from rldsl.maths.streams import stream
+from rldsl.memory.rollout import Rollout
+from rldsl.nets.acting import make_actor
+from rldsl.nets.actor_critic import ActorCritic
+from rldsl.nets.heads import Gaussian
+from rldsl.nets.heads import Policy as Distribution
+from rldsl.nets.layout import Params
+from rldsl.nets.sampling import greedy, sample
+from rldsl.spec.agent import OnPolicy
+
+S = TypeVar("S", bound=OnPolicy)
+
+READ = ("observation", "action", "reward", "terminated", "ended", "starts")
+
+
+class OnPolicyAgent(GradientLearner[S]):
+    """Collects rollouts with the current policy; a subclass says what is learned from them."""
+
+    network: ActorCritic
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self.actions = ActionSpace(setting.spaces.action, self.spec.squash)
+        self.rollout = Rollout(self.spec.rollout, self.members, self.num_envs, setting.spaces, self.actions.shape)
+        self.starts = np.ones((self.members, self.num_envs), bool)
+        self.memory = torch.zeros(self.members, self.num_envs, self.network.state_size, device=self.device)
+
+    def build_network(self) -> ActorCritic:
+        return ActorCritic.build(self.spec.net, self.setting.spaces, log_std=self.spec.log_std)
+
+    @property
+    def recurrent(self) -> bool:
+        return self.network.state_size > 0
+
+    def collect(self, world: World) -> Rollout | None:
+        """Acts for T steps; None if the budget ended on the way, with nothing left to learn for."""
+        rollout = self.rollout
+        rollout.clear()
+        self.actor.refresh(self.update.flat)
+        draws = [self.actions.noise(random, rollout.steps, self.num_envs) for random in self.streams["act"]]
+        for t, noise in enumerate(np.stack(draws, 1)):
+            rollout.observation[t] = self.normalization.observe(self.by_member(world.observation))
+            rollout.starts[t] = self.starts
+            action = sample(self.actor(rollout.observation[t], self.starts if self.recurrent else None), noise)
+            rollout.action[t] = action
+            step = world.step(self.actions.to_env(action).reshape(-1, *self.actions.shape))
+            rollout.write(t, step, self.normalization.reward(step))
+            self.starts = rollout.ended[t].copy()
+            if world.exhausted:
+                return None
+        self.last = self.normalization.look(self.by_member(world.observation))
+        return rollout
+
+    def by_member(self, rows: np.ndarray) -> np.ndarray:
+        """`[rows, ...]` as `[M, N, ...]`."""
+        return rows.reshape(self.members, self.num_envs, *rows.shape[1:])
+
+    @torch.no_grad()
+    def evaluate(self, rollout: Rollout) -> dict[str, Tensor]:
+        """Log-probabilities and values, once over the whole rollout, and the value of what really came next."""
+        params = self.network.layout.views(self.update.flat)
+        data = {name: rollout.tensor(getattr(rollout, name), self.device) for name in READ}
+        last = torch.from_numpy(self.last).to(self.device)
+        judged = self._judge_sequences if self.recurrent else self._judge_transitions
+        data["log_prob"], data["value"], after, states = judged(params, data, last)
+        data["next_value"] = torch.cat([data["value"][:, 1:], after.unsqueeze(1)], 1)
+        self._value_truncations(rollout, params, data["next_value"], states)
+        return data
+
+    def _judge_transitions(
+        self, params: Params, data: Mapping[str, Tensor], last: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Log-probabilities and values `[M, T, N]`, and the values `[M, N]` after them, in one pass."""
+        shape = data["reward"].shape
+        observations = torch.cat([data["observation"], last.unsqueeze(1)], 1).flatten(1, 2)
+        policy, values = self.network.policy_and_value(params, observations)
+        log_prob = self.actions.log_prob(_first(policy, shape[1] * shape[2]), data["action"].flatten(1, 2))
+        value = values.reshape(shape[0], shape[1] + 1, shape[2])
+        return log_prob.reshape(shape), value[:, :-1], value[:, -1], self.memory
+
+    def _judge_sequences(
+        self, params: Params, data: Mapping[str, Tensor], last: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The same with a memory, which the next rollout goes on with."""
+        policy, value, states = self.network.unroll(params, data["observation"], data["starts"], self.memory)
+        after = self._value_after(params, last, states[:, -1], data["ended"][:, -1])
+        self.next_memory = states[:, -1]
+        return self.actions.log_prob(policy, data["action"]), value, after, states
+
+    def _value_after(self, params: Params, observation: Tensor, state: Tensor, starts: Tensor) -> Tensor:
+        """The value `[M, N]` of the observations that follow a state."""
+        return self.network.unroll(params, observation.unsqueeze(1), starts.unsqueeze(1), state).value.squeeze(1)
+
+    def _value_truncations(self, rollout: Rollout, params: Params, next_value: Tensor, states: Tensor) -> None:
+        """Where a time limit cut an episode, what came next is its own last observation."""
+        cut = rollout.truncations()
+        for member in np.unique(cut.member):
+            chosen = cut.member == member
+            step, env = cut.step[chosen], cut.env[chosen]
+            seen = np.zeros((self.members, len(step), *cut.observation.shape[1:]), cut.observation.dtype)
+            seen[member] = cut.observation[chosen]
+            observation = torch.from_numpy(self.normalization.look(seen)).to(self.device)
+            if self.recurrent:
+                state = states[:, step, env]
+                going_on = torch.zeros(state.shape[:2], dtype=torch.bool, device=self.device)
+                value = self._value_after(params, observation, state, going_on)
+            else:
+                value = self.network.value(params, observation)
+            next_value[member, step, env] = value[member]
+
+    def remember(self) -> None:
+        """The next rollout goes on with the memory in which this one ended."""
+        if self.recurrent:
+            self.memory = self.next_memory
+
+    def policy(self, num_envs: int, deterministic: bool, seeds: list[int]) -> Policy:
+        actor = make_actor(self.network, self.update.flat.clone(), num_envs)
+        streams = [stream(seed, "evaluate") for seed in seeds]
+
+        def act(observation: np.ndarray, starts: np.ndarray) -> np.ndarray:
+            said = actor(self.normalization.look(observation), starts if self.recurrent else None)
+            if deterministic:
+                return self.actions.to_env(greedy(said))
+            noise = np.stack([self.actions.noise(random, 1, num_envs)[0] for random in streams])
+            return self.actions.to_env(sample(said, noise))
+
+        return act
+
+    def state(self, member: int) -> dict[str, Any]:
+        kept = {"starts": self.starts[member].copy(), "memory": self.memory[member].cpu().numpy().copy()}
+        return super().state(member) | kept
+
+    def restore(self, member: int, state: Mapping[str, Any]) -> None:
+        super().restore(member, state)
+        self.starts[member] = state["starts"]
+        self.memory[member] = torch.from_numpy(np.array(state["memory"])).to(self.device)
+
+
+def _first(policy: Distribution, count: int) -> Distribution:
+    """The distribution at the first `count` of the observations."""
+    if isinstance(policy, Gaussian):
+        log_std = policy.log_std
+        return Gaussian(policy.mean[:, :count], log_std[:, :count] if log_std.shape[1] > 1 else log_std)
+    return policy[:, :count]
+
+
+def shuffled(streams: list[np.random.Generator], count: int, size: int) -> Iterator[Tensor]:
+    """Minibatches of indices `[M, size]`: each member's own permutation of `count` items."""
+    order = torch.from_numpy(np.stack([random.permutation(count) for random in streams]))
+    return iter(torch.split(order, size, 1))

@@ -1,0 +1,1 @@
+"""One pack of sessions in one process: collect, learn, log, checkpoint, resume."""

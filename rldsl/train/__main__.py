@@ -1,0 +1,96 @@
+"""`python -m rldsl.train PLAN --runs DIR --session ID ...`: what a launcher starts. One process, one pack."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import traceback
+from pathlib import Path
+from types import FrameType
+
+from rldsl.spec.errors import SpecError
+from rldsl.spec.experiment import Trial
+from rldsl.spec.session import Override, Session
+from rldsl.store.errors import StoreError
+from rldsl.store.plan_file import read_plan
+from rldsl.store.provenance import collect
+from rldsl.train.output import copy_output
+from rldsl.train.pack import Pack, open_directories
+from rldsl.train.user_code import load_user_code
+
+STOPPED = 3
+"""Exit code of a pack that was asked to stop and can be resumed."""
+
+
+def main(arguments: list[str]) -> int:
+    """Trains the named sessions of a plan; 0 when done, `STOPPED` when asked to stop, 1 on failure."""
+    options = _parse(arguments)
+    stop = StopSignal()
+    try:
+        if options.file:
+            load_user_code(options.file)
+        sessions = planned_sessions(options.plan, options.session)
+        origin = collect(options.command or sys.argv, Path.cwd(), [options.file] if options.file else [])
+        directories = open_directories(options.runs, sessions)
+        copy_output([directory.log for directory in directories[1:]])
+        outcome = Pack(sessions, directories, origin).run(lambda: stop.reason)
+    except (SpecError, StoreError) as error:
+        print(f"rldsl: {error}", file=sys.stderr)  # noqa: T201 (the log of the session)
+        return 1
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0 if outcome == "done" else STOPPED
+
+
+class StopSignal:
+    """Notes a signal that asks to stop; the pack looks between two iterations."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.reason = f"asked to stop ({signal.Signals(number).name})"
+
+
+def planned_sessions(plan: Path, ids: list[str]) -> list[Session]:
+    """The sessions of a plan file with these ids, in this order."""
+    header, trials = read_plan(plan)
+    experiments = {one["name"]: one for one in header["experiments"]}
+    found: dict[str, Session] = {}
+    for row in trials:
+        for seed in row["seeds"]:
+            if (name := f"{row['id']}-s{seed}") in ids and name not in found:
+                found[name] = _session(row, seed, experiments[row["experiment"]])
+    if missing := [one for one in ids if one not in found]:
+        raise SpecError(f"the plan {plan} has no session {', '.join(missing)}")
+    return [found[one] for one in ids]
+
+
+def _session(row: dict[str, object], seed: int, experiment: dict[str, object]) -> Session:
+    data = {
+        "experiment": row["experiment"],
+        "trial": Trial.parse(row["spec"], root=f"trial {row['id']}"),
+        "seed": seed,
+        "target": experiment["target"],
+        "overrides": [Override.parse(one) for one in experiment["overrides"]],  # type: ignore[attr-defined]
+    }
+    return Session.parse(data, root=f"trial {row['id']}")
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m rldsl.train", description=__doc__)
+    parser.add_argument("plan", type=Path, help="a plan file, as `plan --out` writes it")
+    parser.add_argument("--runs", type=Path, required=True, help="the run directory")
+    parser.add_argument("--session", action="append", required=True, help="id of a session; several make a pack")
+    parser.add_argument("--file", type=Path, help="a file whose classes the plan needs")
+    parser.add_argument("--command", type=json.loads, help="the command behind this, as a JSON list, for the record")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

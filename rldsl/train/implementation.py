@@ -1,0 +1,20 @@
+"""From a spec to what does its work: imported only here, where the work is done."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from rldsl.spec.base import Kind
+from rldsl.spec.errors import SpecError
+
+
+def implementation(spec: Kind) -> Any:
+    """What the spec's `implementation` names, as `module:name`."""
+    module, _, name = spec.implementation.partition(":")
+    if not name:
+        raise SpecError(f"{type(spec).__name__} has no implementation: set it to 'module:name'")
+    try:
+        return getattr(import_module(module), name)
+    except (ModuleNotFoundError, AttributeError) as error:
+        raise SpecError(f"{type(spec).__name__} cannot run: {module}:{name} is not there ({error})") from None

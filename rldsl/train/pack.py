@@ -1,0 +1,176 @@
+"""The life of a pack: claim, restore, train, checkpoint, end. Every member keeps its own directory."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from rldsl.agents.contract import Learner, Setting
+from rldsl.spec.errors import SpecError
+from rldsl.spec.gin_text import session_gin
+from rldsl.spec.session import Session
+from rldsl.store.checkpoint import load_checkpoint, save_checkpoint
+from rldsl.store.errors import StoreError
+from rldsl.store.provenance import Provenance, write_provenance
+from rldsl.store.session_dir import SessionDir
+from rldsl.train.evaluation import EVALUATED, Evaluator
+from rldsl.train.implementation import implementation
+from rldsl.train.recorder import Recorder
+from rldsl.train.world import PackWorld
+
+CHECKPOINT_SECONDS = 120.0
+DIVERGED = "its parameters are not finite any more"
+
+Stop = Callable[[], str | None]
+"""Why the pack should stop now, if it should."""
+
+
+class Pack:
+    """Sessions that train together, a member each: what may differ between them is marked in their specs."""
+
+    def __init__(self, sessions: Sequence[Session], directories: Sequence[SessionDir], origin: Provenance) -> None:
+        self.sessions = sessions
+        self.directories = directories
+        self.origin = origin
+        self.trial = sessions[0].trial
+        self.budget = self.trial.budget
+        self.frame = 0
+        self.active = [True] * len(sessions)
+
+    def run(self, stop: Stop) -> str:
+        """Trains until the budget is used up or `stop` says why not; returns `done`, `failed` or the reason."""
+        with ExitStack() as stack:
+            for directory in self.directories:
+                stack.enter_context(directory.claim())
+            try:
+                self._prepare(stack)
+                return self._train(stop)
+            except BaseException as error:
+                self._journal("failed", reason=_sentence(error))
+                raise
+
+    def _prepare(self, stack: ExitStack) -> None:
+        for directory in self.directories:
+            write_provenance(directory.path, self.origin)
+        trial, seeds = self.trial, [session.seed for session in self.sessions]
+        envs = implementation(trial.env)(trial.env, len(seeds) * trial.env.num_envs)
+        stack.callback(envs.close)
+        learner: type[Learner] = implementation(trial.agent)
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(trial.compute.threads)
+        self.agent = learner(
+            Setting(
+                specs=[session.trial.agent for session in self.sessions],
+                seeds=seeds,
+                spaces=envs.spaces,
+                num_envs=trial.env.num_envs,
+                frames=self.budget.frames,
+                compute=trial.compute,
+            )
+        )
+        self.evaluator = Evaluator(trial.evaluation, trial.env, seeds) if trial.evaluation else None
+        columns = (*learner.columns, *(EVALUATED if self.evaluator else ()))
+        self.recorders = [Recorder(one, columns, one.report().seconds) for one in self.directories]
+        for recorder in self.recorders:
+            stack.callback(recorder.close)
+        self.world = PackWorld(envs, trial.env.num_envs, self.budget, self.recorders, self.active)
+        self.world.figures = self._figures
+        self.world.begin(seeds)
+        self._restore()
+        self._journal("started", host=socket.gethostname(), pid=os.getpid(), members=len(seeds))
+
+    def _figures(self) -> dict[str, Any]:
+        return {**self.agent.figures(), **(self.evaluator.figures() if self.evaluator else {})}
+
+    def _restore(self) -> None:
+        """Every member goes on from its last checkpoint; all of a pack stand at the same frame."""
+        found = [load_checkpoint(directory.checkpoints) for directory in self.directories]
+        frames = {checkpoint.frame if checkpoint else 0 for checkpoint in found}
+        if len(frames) > 1:
+            raise SpecError(f"sessions of one pack stand at different frames: {sorted(frames)}")
+        self.frame = frames.pop()
+        for member, checkpoint in enumerate(found):
+            if checkpoint is not None:
+                self.world.restore(member, checkpoint.state["world"], checkpoint.frame)
+                self.agent.restore(member, checkpoint.state["agent"])
+                if self.evaluator:
+                    self.evaluator.restore(member, checkpoint.state["evaluation"])
+        self.best = [self._policy_state(member) for member in range(len(self.sessions))]
+
+    def _train(self, stop: Stop) -> str:
+        due = self._next_checkpoint()
+        while not self.world.exhausted:
+            self.agent.iterate(self.world)
+            self.frame = self.world.frame
+            self._after_iteration()
+            if not any(self.active):
+                return "failed"
+            if reason := stop():
+                self._checkpoint()
+                self._journal("stopped", reason=reason)
+                return reason
+            if due():
+                self._checkpoint()
+                due = self._next_checkpoint()
+        self._checkpoint()
+        self._journal("done")
+        return "done" if all(self.active) else "failed"
+
+    def _after_iteration(self) -> None:
+        for member, diverged in enumerate(self.agent.diverged()):
+            if diverged and self.active[member]:
+                self.active[member] = False
+                self.agent.retire(member)
+                self.directories[member].journal.append("failed", frame=self.frame, reason=f"diverged: {DIVERGED}")
+        if self.evaluator:
+            self.evaluator.look(self.agent, self.frame)
+        for member, recorder in enumerate(self.recorders):
+            if recorder.improved:
+                recorder.improved = False
+                self.best[member] = self._policy_state(member)
+
+    def _policy_state(self, member: int) -> tuple[int, dict[str, Any]]:
+        """What `enjoy` needs of a member as it is now."""
+        return self.frame, {"agent": self.agent.state(member)}
+
+    def _next_checkpoint(self) -> Callable[[], bool]:
+        """Says when the next checkpoint is due: by frames if the budget says so, otherwise by the clock."""
+        if self.budget.checkpoint_every is not None:
+            frame = self.world.frame + self.budget.checkpoint_every
+            return lambda: self.world.frame >= frame
+        moment = time.monotonic() + CHECKPOINT_SECONDS
+        return lambda: time.monotonic() >= moment
+
+    def _checkpoint(self) -> None:
+        for member, directory in enumerate(self.directories):
+            if self.active[member]:
+                self.recorders[member].sync()
+                state = {"world": self.world.state(member), "agent": self.agent.state(member)}
+                if self.evaluator:
+                    state["evaluation"] = self.evaluator.state(member)
+                save_checkpoint(directory.checkpoints, self.frame, state)
+                frame, best = self.best[member]
+                save_checkpoint(directory.checkpoints, frame, best, tag="best")
+        self._journal("checkpoint")
+
+    def _journal(self, event: str, **facts: object) -> None:
+        for member, directory in enumerate(self.directories):
+            if self.active[member]:
+                directory.journal.append(event, frame=self.frame, **facts)
+
+
+def open_directories(runs: Path, sessions: Sequence[Session]) -> list[SessionDir]:
+    """The sessions' directories, made where they are not there yet."""
+    return [SessionDir.create(runs, one.directory, one.record(), session_gin(one)) for one in sessions]
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, SpecError | StoreError):
+        return str(error)
+    return f"{type(error).__name__}: {error}".splitlines()[0]

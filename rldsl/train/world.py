@@ -1,0 +1,90 @@
+"""The environments of a pack: steps them, follows raw returns, and says when a log point is due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rldsl.envs.contract import Step, VectorEnv
+from rldsl.envs.seeding import row_seeds
+from rldsl.spec.budget import Budget
+from rldsl.train.recorder import Recorder
+
+Figures = Callable[[], Mapping[str, np.ndarray]]
+
+
+class PackWorld:
+    """`World` for the agents; rows are members times environments, members first."""
+
+    def __init__(
+        self, envs: VectorEnv, num_envs: int, budget: Budget, recorders: Sequence[Recorder], active: Sequence[bool]
+    ) -> None:
+        self.envs = envs
+        self.num_envs = num_envs
+        self.budget = budget
+        self.recorders = recorders
+        self.active = active
+        self.figures: Figures = dict
+        self.frame = 0
+        self.returns = np.zeros(envs.rows)
+        self.lengths = np.zeros(envs.rows, np.int64)
+        self.next_log = budget.log_interval
+
+    def begin(self, seeds: Sequence[int]) -> None:
+        """Starts the first episode of every row."""
+        self.observation = self.envs.reset([row for seed in seeds for row in row_seeds(seed, self.num_envs)])
+
+    @property
+    def exhausted(self) -> bool:
+        return self.frame >= self.budget.frames
+
+    def step(self, actions: np.ndarray) -> Step:
+        step = self.envs.step(actions)
+        self.observation = step.observation
+        self.returns += step.reward
+        self.lengths += 1
+        if step.ended.size:
+            self._end_episodes(step.ended)
+        self.frame += self.num_envs
+        if self.frame >= self.next_log or self.exhausted:
+            self._log()
+        return step
+
+    def _end_episodes(self, ended: np.ndarray) -> None:
+        for row in ended.tolist():
+            self.recorders[row // self.num_envs].episode(float(self.returns[row]), int(self.lengths[row]))
+        self.returns[ended] = 0.0
+        self.lengths[ended] = 0
+
+    def _log(self) -> None:
+        figures = self.figures()
+        for member, recorder in enumerate(self.recorders):
+            if self.active[member]:
+                recorder.log(self.frame, {name: float(values[member]) for name, values in figures.items()})
+        self.next_log += self.budget.log_interval * (1 + (self.frame - self.next_log) // self.budget.log_interval)
+
+    def rows(self, member: int) -> slice:
+        """The rows of a member."""
+        return slice(member * self.num_envs, (member + 1) * self.num_envs)
+
+    def state(self, member: int) -> dict[str, Any]:
+        """What one member's rows and record need to go on; the environments' own state where they can give it."""
+        rows = self.rows(member)
+        return {
+            "envs": self.envs.state(rows) if self.envs.exact_resume else None,
+            "returns": self.returns[rows].copy(),
+            "lengths": self.lengths[rows].copy(),
+            "next_log": self.next_log,
+            "recorder": self.recorders[member].state(),
+        }
+
+    def restore(self, member: int, state: Mapping[str, Any], frame: int) -> None:
+        """One member goes on; where the environments cannot, their episodes start anew."""
+        rows = self.rows(member)
+        self.frame, self.next_log = frame, state["next_log"]
+        self.recorders[member].restore(state["recorder"], frame)
+        if self.envs.exact_resume:
+            self.observation = self.envs.restore(state["envs"], rows)
+            self.returns[rows], self.lengths[rows] = state["returns"], state["lengths"]
