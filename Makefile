@@ -1,0 +1,32 @@
+# Two commands do everything: `make cartpole` sets up and trains, `make test` sets up and tests.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PROJECT := pyproject.toml constraints.txt
+
+.PHONY: cartpole test lint clean
+
+cartpole: $(VENV)/.installed
+	$(BIN)/python experiments/classic/cartpole.py
+
+test: $(VENV)/.installed-dev lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+$(VENV)/.installed: $(PROJECT)
+	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

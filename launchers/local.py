@@ -1,0 +1,5 @@
+"""This machine, one session for each core."""
+
+from rldsl import Local
+
+launcher = Local()

@@ -1,0 +1,26 @@
+"""The commands of an experiment file and of `rldsl`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from rldsl.builders.experiment import ExperimentBuilder
+from rldsl.cli.load import captured
+from rldsl.spec.experiment import Experiment
+
+
+def main(*experiments: ExperimentBuilder | Experiment) -> None:
+    """The last line of an experiment file: what `python FILE [COMMAND]` does with its experiments."""
+    if captured(experiments):
+        return
+    from rldsl.cli.app import run_file
+
+    sys.exit(run_file(Path(sys.argv[0]), experiments, sys.argv[1:]))
+
+
+def run() -> None:
+    """The console script `rldsl`."""
+    from rldsl.cli.app import run_rldsl
+
+    sys.exit(run_rldsl(sys.argv[1:]))

@@ -1,0 +1,87 @@
+"""The command line: `python FILE COMMAND` and `rldsl COMMAND FILE` are the same commands."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import typer
+
+from rldsl.cli import commands
+from rldsl.cli.load import Declared, know
+from rldsl.spec.errors import SpecError
+from rldsl.store.errors import StoreError
+
+OF_A_FILE: tuple[Callable[..., int | None], ...] = (
+    commands.train,
+    commands.plan,
+    commands.search,
+    commands.status,
+    commands.stop,
+    commands.resume,
+)
+OF_RLDSL: tuple[Callable[..., int | None], ...] = (
+    commands.new,
+    commands.list_,
+    commands.diff,
+    commands.schema,
+)
+INTERRUPTED = 130
+
+
+def run_file(file: Path, experiments: Declared, arguments: list[str]) -> int:
+    """What `main(...)` of an experiment file does; without a command, it trains."""
+    know(file, experiments)
+    if not arguments or (arguments[0].startswith("-") and arguments[0] != "--help"):
+        arguments = ["train", *arguments]
+    app = _app(f"The experiments of {file.name}; without a command, they are trained.")
+    for command in OF_A_FILE:
+        app.command()(_of(command, file))
+    return _run(app, arguments, f"python {file}")
+
+
+def run_rldsl(arguments: list[str]) -> int:
+    """What the console script does."""
+    app = _app("Deep reinforcement learning experiments as code: declare, plan, launch, watch, report.")
+    for command in (*OF_A_FILE, *OF_RLDSL):
+        app.command(command.__name__.rstrip("_"))(command)
+    return _run(app, arguments, "rldsl")
+
+
+def _app(help: str) -> typer.Typer:
+    return typer.Typer(help=help, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+def _of(command: Callable[..., int | None], file: Path) -> Callable[..., int | None]:
+    """The command for one file: without the argument that names it."""
+
+    def call(**options: Any) -> int | None:
+        return command(file=file, **options)
+
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [one for name, one in signature.parameters.items() if name != "file"]
+    call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in parameters}
+    call.__name__, call.__doc__ = command.__name__, command.__doc__
+    return call
+
+
+def _run(app: typer.Typer, arguments: list[str], name: str) -> int:
+    """Runs a command; an error that a person can mend is one sentence."""
+    try:
+        return app(arguments, prog_name=name, standalone_mode=False) or 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (SpecError, StoreError) as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0

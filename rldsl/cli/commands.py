@@ -1,0 +1,155 @@
+"""The commands. Each is a few lines: what it means is in the rooms below."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rldsl.cli import options as given
+from rldsl.cli.options import RUNS, Choice
+from rldsl.plan.existing import Existing
+
+
+def train(
+    file: given.File,
+    only: given.Only = None,
+    set: given.Set = None,
+    gin: given.Gin = None,
+    gin_file: given.GinFile = None,
+    frames: given.Frames = None,
+    seeds: given.Seeds = None,
+    plan: given.FrozenPlan = None,
+    on: given.On = "local",
+    runs: given.Runs = RUNS,
+) -> int:
+    """Train what is not done yet. Ctrl-C loses nothing: the same command goes on."""
+    from rldsl.cli.foreground import run_plan
+
+    chosen = Choice(file, only, set, gin, gin_file, frames, seeds)
+    return run_plan(chosen.plan(sampled=False, frozen=plan), runs, on, file)
+
+
+def plan(
+    file: given.File,
+    only: given.Only = None,
+    set: given.Set = None,
+    gin: given.Gin = None,
+    gin_file: given.GinFile = None,
+    frames: given.Frames = None,
+    seeds: given.Seeds = None,
+    runs: given.Runs = RUNS,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Freeze the plan into a file.")] = None,
+    all: Annotated[bool, typer.Option("--all", help="List every session.")] = False,
+    json: given.Json = False,
+) -> None:
+    """Show what would run: trials, sessions, what differs, what is done already."""
+    from rldsl.cli.plan_view import print_json, show_plan
+    from rldsl.cli.tables import echo
+
+    made = Choice(file, only, set, gin, gin_file, frames, seeds).plan()
+    if out is not None:
+        made.save(out)
+    if json:
+        print_json(made, Existing(runs))
+        return
+    show_plan(made, Existing(runs), everything=all)
+    if out is not None:
+        echo(f"written to {out}; `train --plan {out}` runs exactly this")
+
+
+def search(
+    file: given.File,
+    only: given.Only = None,
+    set: given.Set = None,
+    gin: given.Gin = None,
+    gin_file: given.GinFile = None,
+    frames: given.Frames = None,
+    seeds: given.Seeds = None,
+    on: given.On = "local",
+    runs: given.Runs = RUNS,
+) -> int:
+    """Run the searches of the file, on seeds of their own. Ctrl-C loses nothing: the same command goes on."""
+    from rldsl.cli.foreground import run_plan, show_best
+
+    made = Choice(file, only, set, gin, gin_file, frames, seeds).plan(sampled=True)
+    code = run_plan(made, runs, on, file, searching=True)
+    show_best(made, runs)
+    return code
+
+
+def status(
+    file: given.File,
+    only: given.Only = None,
+    set: given.Set = None,
+    gin: given.Gin = None,
+    gin_file: given.GinFile = None,
+    frames: given.Frames = None,
+    seeds: given.Seeds = None,
+    runs: given.Runs = RUNS,
+    json: given.Json = False,
+) -> None:
+    """Show how the sessions of the file stand: state, frames, speed, return."""
+    from rldsl.cli.status_view import of_plan, show
+
+    show(of_plan(Choice(file, only, set, gin, gin_file, frames, seeds).plan(), Existing(runs)), as_json=json)
+
+
+def stop(file: given.File, only: given.Only = None, runs: given.Runs = RUNS) -> None:
+    """Ask the running sessions of the file to checkpoint and stop."""
+    from rldsl.cli.stop import stop_sessions
+
+    stop_sessions(Choice(file, only).plan(), Existing(runs))
+
+
+def resume(
+    file: given.File,
+    only: given.Only = None,
+    set: given.Set = None,
+    gin: given.Gin = None,
+    gin_file: given.GinFile = None,
+    frames: given.Frames = None,
+    seeds: given.Seeds = None,
+    on: given.On = "local",
+    runs: given.Runs = RUNS,
+) -> int:
+    """Go on with the sessions that were stopped or failed, and start no new ones."""
+    from rldsl.cli.foreground import run_plan
+
+    chosen = Choice(file, only, set, gin, gin_file, frames, seeds)
+    return run_plan(chosen.plan(), runs, on, file, states=("resume", "failed"), searching=True)
+
+
+def list_(runs: given.Runs = RUNS, json: given.Json = False) -> None:
+    """List every session of a run directory."""
+    from rldsl.cli.status_view import of_runs, show
+
+    show(of_runs(runs), as_json=json)
+
+
+def diff(
+    a: Annotated[str, typer.Argument(help="A session: its id, the start of it, or its directory.")],
+    b: Annotated[str, typer.Argument(help="Another session.")],
+    runs: given.Runs = RUNS,
+    json: given.Json = False,
+) -> None:
+    """Show what differs between two sessions: settings, code, packages."""
+    from rldsl.cli.diff import show_diff
+
+    show_diff(a, b, runs, as_json=json)
+
+
+def new(directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where; made if it is not there.")]) -> None:
+    """Write a small project of your own: an experiment, a launcher, a README."""
+    from rldsl.cli.new import write_project
+
+    write_project(directory)
+
+
+def schema() -> None:
+    """Print the JSON schema of an experiment."""
+    from rldsl.spec.experiment import Experiment
+
+    print(json.dumps(Experiment.model_json_schema(), indent=2))  # noqa: T201

@@ -1,0 +1,212 @@
+"""Running a plan and waiting for it: starts what is missing, shows it, and stops cleanly on Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import inf
+from pathlib import Path
+from statistics import fmean
+from types import FrameType
+
+from rldsl.cli.load import load_launcher
+from rldsl.cli.progress import Display, Followed, make_display
+from rldsl.cli.status_view import of_plan, show
+from rldsl.cli.tables import echo, escape
+from rldsl.cli.words import count, value
+from rldsl.launch.jobs import Job, JobMaker
+from rldsl.launch.local import LocalRun, processes
+from rldsl.plan.existing import Existing, Standing
+from rldsl.plan.packs import make_packs
+from rldsl.plan.plan import Plan, Row
+from rldsl.spec.errors import SpecError
+from rldsl.spec.launcher import Local
+from rldsl.store.errors import writing
+from rldsl.store.session_dir import SessionDir
+
+POLL_SECONDS = 0.2
+LOG_LINES = 8
+MOST_LISTED = 40
+INTERRUPTED = 130
+
+
+def run_plan(
+    plan: Plan,
+    runs: Path,
+    on: str,
+    file: Path,
+    states: Sequence[str] = ("new", "resume"),
+    searching: bool = False,
+) -> int:
+    """Runs the sessions of a plan that are in one of these states; 0 when none of the plan's has failed."""
+    launcher = load_launcher(on)
+    assert isinstance(launcher, Local)
+    if searching:
+        _refuse_adaptive(plan)
+    pending = list(_pending(plan, Existing(runs), states))
+    if pending:
+        with _stopping() as stop:
+            run = _Foreground(pending, _freeze(plan, runs), runs, file, launcher)
+            run.wait(stop)
+        if stop.asked:
+            command = " ".join(escape(word) for word in _again())
+            echo(f"stopped; nothing is lost: [bold]{command}[/bold] goes on")
+            return INTERRUPTED
+    return _summary(plan, Existing(runs))
+
+
+def _refuse_adaptive(plan: Plan) -> None:
+    for part in plan.parts:
+        if part.search in ("asha", "nevergrad"):
+            raise SpecError(f"{part.name}: {part.search} can be planned but not run yet; .random(...) can")
+
+
+def _pending(plan: Plan, existing: Existing, states: Sequence[str]) -> Iterator[Standing]:
+    """The sessions to run, each once, however many experiments have it; says what is left alone and why."""
+    seen: Counter[str] = Counter()
+    ids: set[str] = set()
+    for row in plan.rows():
+        for one in existing.standings(row):
+            if one.id in ids:
+                continue
+            ids.add(one.id)
+            seen[one.report.state] += 1
+            if one.report.state in states:
+                yield one
+    for state, words in (("running", "running already"), ("failed", "failed before: the command resume tries again")):
+        if seen[state] and state not in states:
+            echo(f"[yellow]{count(seen[state], 'session')} {words}[/yellow]")
+
+
+def _freeze(plan: Plan, runs: Path) -> Path:
+    """Jobs get a plan file, never a live object."""
+    folder = runs / ".plans"
+    with writing(runs):
+        folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.json"
+    plan.save(path)
+    return path
+
+
+class _Stop:
+    """How often somebody asked to stop."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        self.asked += 1
+
+
+@contextmanager
+def _stopping() -> Iterator[_Stop]:
+    """Inside, Ctrl-C and its like are noted instead of raised."""
+    stop = _Stop()
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, stop.note) for number in numbers}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Foreground:
+    """Jobs and the sessions that they run, until all have ended."""
+
+    def __init__(self, pending: list[Standing], plan: Path, runs: Path, file: Path, launcher: Local) -> None:
+        self.standings = {one.id: one for one in pending}
+        maker = JobMaker(plan.resolve(), runs.resolve(), file.resolve(), _again())
+        packs = make_packs(pending, processes(launcher))
+        self.run = LocalRun([maker.job(pack) for pack in packs], launcher)
+        self.runs = runs
+        self.followed: dict[str, Followed] = {}
+        self.ended = 0
+
+    def wait(self, stop: _Stop) -> None:
+        with make_display() as display:
+            told = 0
+            while self.run.active:
+                if stop.asked > told:
+                    told = stop.asked
+                    self._stop(told)
+                self._poll(display)
+                time.sleep(POLL_SECONDS)
+            self._poll(display)
+
+    def _stop(self, asked: int) -> None:
+        if asked == 1:
+            echo("[yellow]stopping: each session checkpoints first; once more ends them at once[/yellow]")
+            self.run.stop()
+        else:
+            self.run.kill()
+
+    def _poll(self, display: Display) -> None:
+        ended = self.run.poll()
+        for id in (id for job in self.run.running for id in job.sessions):
+            if id not in self.followed:
+                standing = self.standings[id]
+                self.followed[id] = Followed.start(standing, SessionDir(self.runs / standing.directory))
+        for one in self.followed.values():
+            one.read()
+        for job in ended:
+            for id in job.sessions:
+                self._ended(self.followed.pop(id), job, display)
+        display.update(self.followed.values(), self.ended, len(self.standings))
+
+    def _ended(self, one: Followed, job: Job, display: Display) -> None:
+        one.read()
+        self.ended += 1
+        report = one.directory.report()
+        display.ended(one, report.state)
+        code = self.run.exit_codes[job]
+        if report.state not in ("done", "resume"):
+            echo(f"  [red]{escape(report.reason or f'its process ended with {code}')}[/red]")
+            for line in _last_lines(one.directory.log):
+                echo(f"  [dim]{escape(line)}[/dim]")
+
+
+def _last_lines(log: Path) -> list[str]:
+    try:
+        return log.read_text(errors="replace").splitlines()[-LOG_LINES:]
+    except OSError:
+        return []
+
+
+def _again() -> list[str]:
+    """The command that this process was started with."""
+    script = sys.argv[0]
+    if script.endswith(".py"):
+        return ["python", *sys.argv]
+    return [Path(script).name, *sys.argv[1:]]
+
+
+def _summary(plan: Plan, existing: Existing) -> int:
+    if plan.sessions <= MOST_LISTED:
+        statuses = list(of_plan(plan, existing))
+        show(statuses, as_json=False)
+        return 1 if any(one.state == "failed" for one in statuses) else 0
+    states = Counter(one.report.state for row in plan.rows() for one in existing.standings(row))
+    echo(", ".join(f"{number:,} {state}" for state, number in states.items()))
+    return 1 if states["failed"] else 0
+
+
+def show_best(plan: Plan, runs: Path) -> None:
+    """The best trial of each search, by the mean over its seeds."""
+    scores: dict[str, list[float]] = {}
+    for one in of_plan(plan, Existing(runs)):
+        if one.state == "done" and one.mean_return is not None:
+            scores.setdefault(one.session.rpartition("-s")[0], []).append(one.mean_return)
+    best: dict[str, tuple[float, Row]] = {}
+    for row in plan.rows():
+        mean = fmean(scores.get(row.id, [-inf]))
+        if mean > best.get(row.experiment, (-inf, row))[0]:
+            best[row.experiment] = (mean, row)
+    for name, (mean, row) in best.items():
+        at = escape(", ".join(f"{path} = {value(one)}" for path, one in row.differs.items()))
+        echo(f"[bold]{name}[/bold]: best return {mean:.1f} at {at}; train it on fresh seeds before you report it")

@@ -1,0 +1,30 @@
+"""A start for others: a small project that runs as written."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from rldsl.cli.tables import echo
+from rldsl.spec.errors import SpecError
+from rldsl.store.errors import writing
+
+FILES = {
+    "experiment.py.txt": "experiments/cartpole.py",
+    "launcher.py.txt": "launchers/local.py",
+    "README.md.txt": "README.md",
+}
+
+
+def write_project(directory: Path) -> None:
+    """Writes the files of the template; never over what is there."""
+    if taken := [name for name in FILES.values() if (directory / name).exists()]:
+        raise SpecError(f"{directory} has {', '.join(taken)} already; nothing was written")
+    templates = files("rldsl.cli") / "templates"
+    with writing(directory):
+        for template, name in FILES.items():
+            path = directory / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text((templates / template).read_text())
+    echo(f"wrote {', '.join(FILES.values())} in {directory}")
+    echo(f"next: cd {directory} && python experiments/cartpole.py plan")

@@ -1,0 +1,120 @@
+"""A plan as a person reads it, and as a program does."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from rldsl.cli.tables import echo, escape, table
+from rldsl.cli.words import amount, count, duration, value
+from rldsl.plan.existing import Existing, Standing
+from rldsl.plan.plan import Part, Plan, Row
+from rldsl.store.plan_file import write_plan
+
+LISTED = 40
+"""Sessions that are listed unless all are asked for."""
+WALKED = 200_000
+"""Trials up to which the whole plan is walked; of a larger one only the first rows are made."""
+
+STYLES = {"new": "cyan", "resume": "yellow", "running": "blue", "done": "green", "failed": "red"}
+
+
+def show_plan(plan: Plan, existing: Existing, everything: bool = False) -> None:
+    """Prints the experiments, their sessions and the total."""
+    walk = everything or plan.trials <= WALKED
+    listed = None if everything else LISTED
+    for part in plan.parts:
+        _show_part(part)
+    tally = _Tally(existing)
+    shown: list[Standing] = []
+    for row in plan.rows() if walk else islice(plan.rows(), LISTED):
+        for standing in existing.standings(row):
+            tally.add(standing)
+            if listed is None or len(shown) < listed:
+                shown.append(standing)
+    _show_sessions(shown, existing)
+    _show_total(plan, tally, len(shown), walk)
+
+
+def _show_part(part: Part) -> None:
+    search = f" by {part.search}" if part.search else ""
+    target = f", target {part.target.score:g}" if part.target else ""
+    size = f"{count(part.trials, 'trial')}{search} x {count(part.seeds, 'seed')} x {amount(part.frames)} frames"
+    echo(f"[bold]{part.name}[/bold]  {size}{target}")
+    if part.adaptive:
+        echo("  trials are chosen one after the other, each from the scores of those before it")
+    for one in part.overrides:
+        now, was = escape(value(one.now)), escape(value(one.was))
+        echo(f"  [yellow]{one.path} = {now}[/yellow]  instead of {was}  [dim]({escape(one.source)})[/dim]")
+
+
+def _show_sessions(shown: list[Standing], existing: Existing) -> None:
+    if not shown:
+        return
+    paths = list(dict.fromkeys(path for one in shown for path in one.row.differs))
+    names = [path.removeprefix("agent.") for path in paths]
+    rows = [_cells(one, paths, existing) for one in shown]
+    columns = ["experiment", "session", *names, "seed", "state", "frames", "time left"]
+    table(columns, rows, right=("frames", "time left"))
+
+
+def _cells(one: Standing, paths: list[str], existing: Existing) -> list[str]:
+    state = one.report.state
+    differs = [escape(value(one.row.differs[path])) if path in one.row.differs else "" for path in paths]
+    progress = f"{amount(one.report.frame)}/" if state in ("resume", "running", "failed") else ""
+    left = "" if state == "done" else duration(existing.seconds_left(one))
+    shown_state = f"[{STYLES[state]}]{state}[/]"
+    return [one.row.experiment, one.id, *differs, str(one.seed), shown_state, progress + amount(one.frames), left]
+
+
+def _show_total(plan: Plan, tally: _Tally, shown: int, walked: bool) -> None:
+    if plan.sessions > shown:
+        echo(f"[dim]... {plan.sessions - shown:,} more sessions (--all lists them)[/dim]")
+    total = f"{count(plan.trials, 'trial')}, {count(plan.sessions, 'session')}"
+    if not walked:
+        echo(f"[bold]{total}[/bold], too many to look each one up")
+        return
+    states = ", ".join(f"{number:,} {state}" for state, number in tally.states.items())
+    work = f", about {duration(tally.seconds)} of work left" if tally.seconds is not None and tally.frames else ""
+    echo(f"[bold]{total}[/bold]" + (f": {states}; {amount(tally.frames)} frames to go{work}" if states else ""))
+
+
+class _Tally:
+    """States, frames and time of all sessions seen."""
+
+    def __init__(self, existing: Existing) -> None:
+        self.existing = existing
+        self.states: Counter[str] = Counter()
+        self.frames = 0
+        self.seconds: float | None = 0.0
+
+    def add(self, standing: Standing) -> None:
+        self.states[standing.report.state] += 1
+        self.frames += standing.left
+        left = self.existing.seconds_left(standing)
+        self.seconds = None if left is None or self.seconds is None else self.seconds + left
+
+
+def print_json(plan: Plan, existing: Existing) -> None:
+    """The whole plan with full specs, and how each session stands."""
+    write_plan(sys.stdout, plan.header(), (_row_json(row, existing) for row in plan.rows()))
+
+
+def _row_json(row: Row, existing: Existing) -> dict[str, Any]:
+    return {**row.data(), "sessions": list(_sessions_json(row, existing))}
+
+
+def _sessions_json(row: Row, existing: Existing) -> Iterator[dict[str, Any]]:
+    for one in existing.standings(row):
+        yield {
+            "id": one.id,
+            "seed": one.seed,
+            "directory": one.directory,
+            "state": one.report.state,
+            "frame": one.report.frame,
+            "frames": one.frames,
+            "seconds_left": existing.seconds_left(one),
+        }

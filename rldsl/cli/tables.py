@@ -1,0 +1,44 @@
+"""What commands print: lines with a little markup, and tables; plain and unbroken where the output is no terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@cache
+def console() -> Console:
+    """The terminal, or whatever the output goes to."""
+    from rich.console import Console
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 10_000)
+
+
+def escape(text: str) -> str:
+    """Text that is to be shown as it is, whatever brackets it has."""
+    from rich.markup import escape as escaped
+
+    return escaped(text)
+
+
+def echo(text: str) -> None:
+    """Prints a line of markup."""
+    console().print(text, soft_wrap=True)
+
+
+def table(names: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[str] = ()) -> None:
+    """Prints aligned columns under their names; columns that are empty throughout are left out."""
+    from rich.table import Table
+
+    kept = [index for index, _ in enumerate(names) if any(row[index] for row in rows)]
+    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for index in kept:
+        shown.add_column(names[index], justify="right" if names[index] in right else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*(row[index] for index in kept))
+    console().print(shown)

@@ -1,0 +1,1 @@
+"""Plan to jobs to processes: start, follow, stop."""
