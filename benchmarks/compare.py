@@ -1,0 +1,337 @@
+"""The speed of rldsl beside its peers: the command behind `make bench`.
+
+Each work is trained by rldsl and by every peer in turn, round after round, so that the machine's drift hits all alike;
+the medians over the rounds are compared. A training is held to one core and its clock leaves out start-up and
+compilation. Only `four-seeds` is a wall time: four trainings on two cores, from the start of the first process to the
+end of the last, nothing left out on either side.
+
+Every side prints one line of JSON last: {"frames", "seconds", "fps", "return", ...}, frames being those of all seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import queue
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.peers import LACKS_WORK
+
+GOALS = {
+    ("ppo-cartpole", "sb3"): 5.0,
+    ("ppo-cartpole", "sbx"): 4.0,
+    ("a2c-cartpole", "sb3"): 5.0,
+    ("four-seeds", "sb3"): 8.0,
+}
+"""How many times the speed of the peer rldsl is to reach, by work and peer."""
+
+FRAMES = {
+    "ppo-cartpole": 100_000,
+    "a2c-cartpole": 100_000,
+    "four-seeds": 200_000,
+    "ppo-hopper": 40_960,
+    "dqn-cartpole": 10_000,
+    "sac-pendulum": 4_000,
+    "sac-halfcheetah": 8_000,
+}
+"""The length of a training, of each seed's for `four-seeds`."""
+
+OURS = "rldsl"
+PEERS = ("sb3", "sbx")
+SEEDS = range(4)
+IDLE_LOAD = 0.5
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("rldsl", "stable-baselines3", "sbx-rl", "torch", "jax", "numpy", "gymnasium", "mujoco")
+
+
+class CannotMeasure(Exception):
+    """A sentence for the user: no figure can be had, or none that would mean something."""
+
+
+class LacksWork(Exception):
+    """A peer's own sentence about a work that it does not offer."""
+
+
+@dataclass(frozen=True)
+class Run:
+    side: str
+    work: str
+    frames: int
+    seconds: float
+    mean_return: float | None
+
+    @property
+    def fps(self) -> float:
+        return self.frames / self.seconds
+
+
+@dataclass(frozen=True)
+class Row:
+    """Medians of one work: rldsl against one peer. Without a figure of the peer there is no ratio."""
+
+    work: str
+    peer: str
+    ours_fps: float
+    peer_fps: float | None
+    goal: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        return self.ours_fps / self.peer_fps if self.peer_fps else None
+
+    @property
+    def passed(self) -> bool | None:
+        """None where no goal is set. A goal against a peer that was not measured is not met."""
+        if self.goal is None:
+            return None
+        return self.ratio is not None and self.ratio >= self.goal
+
+
+# --- figures -----------------------------------------------------------------
+
+
+def median_fps(runs: Iterable[Run], work: str, side: str) -> float | None:
+    speeds = [run.fps for run in runs if (run.work, run.side) == (work, side)]
+    return median(speeds) if speeds else None
+
+
+def rows(runs: Sequence[Run], works: Iterable[str]) -> list[Row]:
+    """One row for each work and peer, for the works that rldsl has run."""
+    ours = {work: median_fps(runs, work, OURS) for work in works}
+    return [
+        Row(work, peer, fps, median_fps(runs, work, peer), GOALS.get((work, peer)))
+        for work, fps in ours.items()
+        if fps is not None
+        for peer in PEERS
+    ]
+
+
+def table(lines: Iterable[Row]) -> str:
+    """The rows as aligned text; a dash where there is nothing to say."""
+    cells = [("work", "rldsl fps", "peer", "peer fps", "ratio", "goal", "")]
+    for row in lines:
+        verdict = {True: "pass", False: "FAIL", None: ""}[row.passed]
+        peer_fps, ratio, goal = _number(row.peer_fps, ",.0f"), _number(row.ratio, ".2f"), _number(row.goal, "g")
+        cells.append((row.work, _number(row.ours_fps, ",.0f"), row.peer, peer_fps, ratio, goal, verdict))
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    align = "<><>>><"
+    return "\n".join(
+        "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(line, align, widths, strict=True)).rstrip()
+        for line in cells
+    )
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
+# --- trainings ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Runs one side at one work, on the given cores."""
+
+    peers_python: Path
+    cores: Sequence[int]
+
+    def run(self, side: str, work: str, frames: int, seed: int) -> Run:
+        if work == "four-seeds":
+            return self._four_seeds(side, frames)
+        report = self._train(self._command(side, work, frames, seed), self.cores[:1])
+        return _checked(Run(side, work, report["frames"], report["seconds"], report["return"]), frames)
+
+    def _four_seeds(self, side: str, frames: int) -> Run:
+        start = time.perf_counter()
+        if side == OURS:
+            reports = [self._train(self._command(OURS, "four-seeds", frames, SEEDS[0]), self.cores)]
+        else:
+            commands = [[*self._command(side, "ppo-cartpole", frames, seed), "--cold"] for seed in SEEDS]
+            reports = self._share_cores(commands)
+        seconds = time.perf_counter() - start
+        returns = [report["return"] for report in reports if report["return"] is not None]
+        total = sum(report["frames"] for report in reports)
+        mean_return = sum(returns) / len(returns) if returns else None
+        return _checked(Run(side, "four-seeds", total, seconds, mean_return), frames * len(SEEDS))
+
+    def _share_cores(self, commands: Iterable[list[str]]) -> list[dict[str, Any]]:
+        """As many processes at a time as there are cores, each on a core of its own."""
+        free: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for core in self.cores:
+            free.put(core)
+
+        def on_a_free_core(command: list[str]) -> dict[str, Any]:
+            core = free.get()
+            try:
+                return self._train(command, [core])
+            finally:
+                free.put(core)
+
+        with ThreadPoolExecutor(len(self.cores)) as pool:
+            return list(pool.map(on_a_free_core, commands))
+
+    def _command(self, side: str, work: str, frames: int, seed: int) -> list[str]:
+        length = ["--frames", str(frames), "--seed", str(seed)]
+        if side == OURS:
+            return [sys.executable, "-m", "benchmarks.ours", work, *length]
+        return [str(self.peers_python), "-m", "benchmarks.peers", work, "--peer", side, *length]
+
+    @staticmethod
+    def _train(command: Sequence[str], cores: Sequence[int]) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory() as scratch:  # MuJoCo leaves a log where it runs
+            env = {**os.environ, "PYTHONPATH": str(ROOT)}
+            done = subprocess.run([*pin(cores), *command], cwd=scratch, env=env, capture_output=True, text=True)
+        last_words = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        if done.returncode == LACKS_WORK:
+            raise LacksWork(last_words)
+        if done.returncode:
+            raise CannotMeasure(f"`{' '.join(command[1:])}` failed: {last_words}")
+        try:
+            return json.loads(done.stdout.strip().splitlines()[-1])
+        except (IndexError, ValueError):
+            raise CannotMeasure(f"`{' '.join(command[1:])}` did not end with a line of JSON.") from None
+
+
+def pin(cores: Sequence[int]) -> list[str]:
+    """The prefix that holds a command to these cores, or nothing where the system has no taskset."""
+    return ["taskset", "-c", ",".join(map(str, cores))] if shutil.which("taskset") else []
+
+
+def _checked(run: Run, asked: int) -> Run:
+    if run.frames < asked:
+        raise CannotMeasure(f"{run.side} trained {run.frames} frames at {run.work}, of {asked} asked.")
+    return run
+
+
+def interleave(
+    measure: Callable[[str, str, int, int], Run], frames: dict[str, int], repeats: int
+) -> tuple[list[Run], dict[str, str]]:
+    """All runs, side after side within a round, and what the peers lack as {"work peer": sentence}."""
+    runs: list[Run] = []
+    lacks: dict[str, str] = {}
+    for work, length in frames.items():
+        for seed in range(repeats):
+            for side in (OURS, *PEERS):
+                if f"{work} {side}" in lacks:
+                    continue
+                try:
+                    run = measure(side, work, length, seed)
+                except LacksWork as lack:
+                    lacks[f"{work} {side}"] = str(lack)
+                    continue
+                runs.append(run)
+                print(f"{work} {side} {seed + 1}/{repeats}: {run.fps:,.0f} fps", file=sys.stderr)
+    return runs, lacks
+
+
+# --- the machine -------------------------------------------------------------
+
+
+def machine(pythons: dict[str, Path]) -> dict[str, Any]:
+    return {
+        "cpu": cpu_model(),
+        "cores": os.cpu_count(),
+        "system": platform.platform(),
+        "load": os.getloadavg()[0],
+        "pinned": bool(pin([0])),
+        "versions": {name: versions(python) for name, python in pythons.items()},
+    }
+
+
+def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def versions(python: Path) -> dict[str, str]:
+    """Python's own version and those of the packages that its environment has."""
+    script = (
+        "import importlib.metadata as m, json, platform\n"
+        "have = {d.metadata['Name'].lower().replace('_', '-'): d.version for d in m.distributions()}\n"
+        f"found = {{p: have[p] for p in {PACKAGES!r} if p in have}}\n"
+        "print(json.dumps({'python': platform.python_version(), **found}))\n"
+    )
+    done = subprocess.run([str(python), "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def refuse_if_busy(load: float) -> None:
+    if load > IDLE_LOAD:
+        raise CannotMeasure(
+            f"The load average of the last minute is {load:.2f}, above {IDLE_LOAD}: figures would mean nothing. "
+            "Wait until the machine is idle, or pass --busy-ok."
+        )
+
+
+# --- the command -------------------------------------------------------------
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="benchmarks.compare", description="Compare the speed of rldsl and its peers.")
+    with_goals = list(dict.fromkeys(work for work, _ in GOALS))
+    parser.add_argument("--works", nargs="+", choices=FRAMES, default=with_goals, help="default: those with goals")
+    parser.add_argument("--repeats", type=int, default=3, help="rounds to take the median of (default: 3)")
+    parser.add_argument("--frames-scale", type=float, default=1.0, help="a factor on every training's length")
+    parser.add_argument("--peers-python", type=Path, default=ROOT / ".venv-peers" / "bin" / "python")
+    parser.add_argument("--json", type=Path, help="a file for every run, the medians and the machine")
+    parser.add_argument("--busy-ok", action="store_true", help="measure although the machine is at work")
+    return parser
+
+
+def compare(args: argparse.Namespace) -> list[Row]:
+    if not args.busy_ok:
+        refuse_if_busy(os.getloadavg()[0])
+    peers_python = args.peers_python.absolute()
+    if not peers_python.exists():
+        raise CannotMeasure(f"The peers' environment is missing ({args.peers_python}): `make bench` makes it.")
+    facts = machine({OURS: Path(sys.executable), "peers": peers_python})
+    bench = Bench(peers_python, sorted(os.sched_getaffinity(0))[:2] if hasattr(os, "sched_getaffinity") else [0, 1])
+    frames = {work: max(1, round(FRAMES[work] * args.frames_scale)) for work in args.works}
+
+    runs, lacks = interleave(bench.run, frames, args.repeats)
+    medians = rows(runs, args.works)
+    print(table(medians))
+    for what, sentence in lacks.items():
+        print(f"{what}: {sentence}")
+    if "four-seeds" in frames:
+        print(f"four-seeds: wall time of four trainings, cores {bench.cores}, start-up included on both sides.")
+    if args.json:
+        lines = [{**asdict(row), "ratio": row.ratio, "passed": row.passed} for row in medians]
+        record = {
+            "machine": facts,
+            "medians": lines,
+            "lacks": lacks,
+            "runs": [asdict(r) | {"fps": r.fps} for r in runs],
+        }
+        args.json.write_text(json.dumps(record, indent=2) + "\n")
+    return medians
+
+
+def main() -> int:
+    """0 when every goal is met, 1 when one is missed, 2 when nothing could be measured."""
+    args = arguments().parse_args()
+    try:
+        medians = compare(args)
+    except CannotMeasure as reason:
+        print(reason, file=sys.stderr)
+        return 2
+    return int(any(row.passed is False for row in medians))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
