@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PROJECT := pyproject.toml constraints.txt
 
-.PHONY: cartpole test lint clean
+.PHONY: cartpole test lint bench clean
 
 cartpole: $(VENV)/.installed
 	$(BIN)/python experiments/classic/cartpole.py
@@ -28,5 +28,13 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
+bench: $(VENV)/.installed .venv-peers/.installed
+	$(BIN)/python -m benchmarks.compare
+
+.venv-peers/.installed: benchmarks/peers-requirements.txt
+	test -d .venv-peers || $(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --requirement benchmarks/peers-requirements.txt
+	touch $@
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-peers .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -52,6 +52,8 @@ OURS = "rldsl"
 PEERS = ("sb3", "sbx")
 SEEDS = range(4)
 IDLE_LOAD = 0.5
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""A process has one thread on every side."""
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("rldsl", "stable-baselines3", "sbx-rl", "torch", "jax", "numpy", "gymnasium", "mujoco")
 
@@ -191,7 +193,7 @@ class Bench:
     @staticmethod
     def _train(command: Sequence[str], cores: Sequence[int]) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as scratch:  # MuJoCo leaves a log where it runs
-            env = {**os.environ, "PYTHONPATH": str(ROOT)}
+            env = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(ROOT)}
             done = subprocess.run([*pin(cores), *command], cwd=scratch, env=env, capture_output=True, text=True)
         last_words = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         if done.returncode == LACKS_WORK:

@@ -5,12 +5,14 @@ from rldsl.builders.experiment import experiment
 from rldsl.cli import main
 from rldsl.spec.agent import A2C, PPO, SIL, Agent, Random, Reinforce, Sarsa
 from rldsl.spec.environment import Atari, Box2D, Classic, Environment, Gym, MuJoCo, Playground
-from rldsl.spec.errors import SpecError
+from rldsl.spec.errors import SpecError, show_as_sentences
 from rldsl.spec.experiment import Experiment
 from rldsl.spec.launcher import Launcher, Local
 from rldsl.spec.net import MLP, Conv, Net, Recurrent
 from rldsl.spec.optimizer import Adam, AdamW, Optimizer, RMSprop
 from rldsl.spec.schedule import Constant, Cosine, Exponential, Linear, Schedule, Steps
+
+show_as_sentences()
 
 __version__ = "0.1.0"
 

@@ -23,6 +23,7 @@ OF_A_FILE: tuple[Callable[..., int | None], ...] = (
     commands.status,
     commands.stop,
     commands.resume,
+    commands.report,
 )
 OF_RLDSL: tuple[Callable[..., int | None], ...] = (
     commands.new,

@@ -122,6 +122,27 @@ def resume(
     return run_plan(chosen.plan(), runs, on, file, states=("resume", "failed"), searching=True)
 
 
+def report(
+    file: given.File,
+    only: given.Only = None,
+    set: given.Set = None,
+    gin: given.Gin = None,
+    gin_file: given.GinFile = None,
+    frames: given.Frames = None,
+    seeds: given.Seeds = None,
+    runs: given.Runs = RUNS,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Also write a compact file for each trial.")
+    ] = None,
+) -> None:
+    """Show the scores of finished sessions, with n and an interval."""
+    from rldsl.cli.report_view import show_outcomes
+    from rldsl.report.outcome import outcomes
+
+    made = Choice(file, only, set, gin, gin_file, frames, seeds).plan(sampled=False)
+    show_outcomes(outcomes(made, Existing(runs)), out)
+
+
 def list_(runs: given.Runs = RUNS, json: given.Json = False) -> None:
     """List every session of a run directory."""
     from rldsl.cli.status_view import of_runs, show

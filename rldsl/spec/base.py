@@ -81,7 +81,7 @@ class Spec(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     @classmethod
     def _known_fields(cls, data: Any) -> Any:
         """As `extra="forbid"`, but with the nearest valid names, at any depth."""
-        if isinstance(data, dict):
+        if isinstance(data, dict) and not data.keys() <= cls.__pydantic_fields__.keys():
             for name in data.keys() - cls.model_fields.keys():
                 valid = [field for field in cls.model_fields if field != "kind"]
                 hint = {"name": repr(name), "hint": suggestion(str(name), valid)}
@@ -219,7 +219,8 @@ def identity(value: Any) -> Any:
     if value.__class__ in SCALARS:
         return value
     if (names := _hashed(value.__class__)) is not None:
-        return {name: identity(getattr(value, name)) for name in names}
+        fields = value.__dict__
+        return {name: one if (one := fields[name]).__class__ in SCALARS else identity(one) for name in names}
     if isinstance(value, tuple | list):
         return [identity(one) for one in value]
     return value
@@ -231,15 +232,16 @@ def digest(spec: Spec, length: int = 12) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
-def unique(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def unique(values: tuple[Any, ...], owner: str = "") -> tuple[Any, ...]:
     """Refuses repeated values."""
     seen = set()
     for value in values:
         key = value if value.__class__ in SCALARS else json.dumps(value, sort_keys=True)
         if key in seen:
-            raise PydanticCustomError("repeated", "holds {value} twice", {"value": repr(value)})
+            words = {"owner": f"{owner} " if owner else "", "value": repr(value)}
+            raise PydanticCustomError("repeated", "{owner}holds {value} twice", words)
         seen.add(key)
     return values
 
 
-Unique = AfterValidator(unique)
+Unique = AfterValidator(lambda values: unique(values))

@@ -6,7 +6,7 @@ import difflib
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,6 +23,19 @@ class SpecError(Exception):
         super().__init__(f"{where}: {sentence}" if where else sentence)
         self.sentence = sentence
         self.where = where
+
+
+def show_as_sentences() -> None:
+    """From here on, a `SpecError` that nobody catches ends the program with its sentence, not with a traceback."""
+    before = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if isinstance(error, SpecError):
+            print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        else:
+            before(kind, error, trace)
+
+    sys.excepthook = hook
 
 
 def nearest(name: str, valid: Iterable[str], most: int = 3) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from annotated_types import Ge, Gt
 from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
-from rldsl.spec.base import Count, Kind, Positive, Real, Spec, Unique, Whole
+from rldsl.spec.base import Count, Kind, Positive, Real, Spec, Unique, Whole, unique
 
 
 def plain(value: Any) -> Any:
@@ -32,7 +32,7 @@ class Axis(Kind, frozen=True):
 class Listed(Axis, frozen=True):
     """An axis that lists its values."""
 
-    values: Annotated[tuple[JsonValue, ...], BeforeValidator(plain), Unique] = Field(
+    values: Annotated[tuple[JsonValue, ...], BeforeValidator(plain)] = Field(
         kw_only=False, min_length=1, description="The values; for zipped paths, a list of lists"
     )
 
@@ -101,7 +101,9 @@ class Dimension(Spec, frozen=True):
     axis: Axis = Field(description="The values")
 
     @model_validator(mode="after")
-    def _zipped_values_fit(self) -> Self:
+    def _values_fit(self) -> Self:
+        if isinstance(self.axis, Listed):
+            unique(self.axis.values, f"the axis of {', '.join(self.paths)}")
         if len(self.paths) == 1:
             return self
         if not isinstance(self.axis, Listed):

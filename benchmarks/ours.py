@@ -1,0 +1,115 @@
+"""rldsl's half of the speed benchmark: trains one work as a session would, logging and checkpoints included.
+
+`python -m benchmarks.ours WORK --frames N --seed S` prints one line of JSON. The clock starts after the first
+iterations, when everything is compiled; that of `four-seeds` is the caller's, around a whole `python FILE`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rldsl import A2C, PPO, Adam, Classic, experiment
+from rldsl.builders.experiment import ExperimentBuilder
+from rldsl.spec.session import Session
+from rldsl.store.metrics import last_row
+from rldsl.store.provenance import Provenance
+from rldsl.store.session_dir import SessionDir
+from rldsl.train.pack import Pack, open_directories
+
+WARM_UP = 3
+"""Iterations before the clock starts."""
+WARM_UP_FRAMES = 4096
+"""More than those iterations take of any work, so that the frames asked for are all timed."""
+
+CARTPOLE = experiment("bench").env(Classic("CartPole-v1", num_envs=4)).compute(compile="on")
+WORKS: dict[str, ExperimentBuilder] = {
+    "ppo-cartpole": CARTPOLE.agent(
+        PPO(
+            gamma=0.9769,
+            lam=0.9112,
+            clip=0.1312,
+            entropy=0.0074,
+            value_coef=0.6049,
+            rollout=256,
+            minibatch=128,
+            epochs=15,
+            lr=5.9e-4,
+        )
+    ),
+    "a2c-cartpole": CARTPOLE.agent(A2C(lr=1e-3, rollout=32, optimizer=Adam())),
+}
+FOUR_SEEDS = """
+from benchmarks.ours import WORKS
+from rldsl import main
+
+if __name__ == "__main__":
+    main(WORKS["ppo-cartpole"].frames({frames}).seeds(4))
+"""
+
+
+def one_session(work: str, frames: int, seed: int) -> dict[str, object]:
+    """Trains a session in a directory of its own and times it after the warm-up."""
+    with tempfile.TemporaryDirectory() as runs:
+        trial = WORKS[work].frames(frames + WARM_UP_FRAMES).build().base()
+        session = Session(experiment="bench", trial=trial, seed=seed)
+        directories = open_directories(Path(runs), [session])
+        pack = Pack([session], directories, Provenance({}, ""))
+        clock = Clock(pack)
+        pack.run(clock.tick)
+        return clock.figures() | {"return": _final_return(directories[0])}
+
+
+class Clock:
+    """Looks at the time after each iteration, as whoever may stop a pack does; it never stops it."""
+
+    def __init__(self, pack: Pack) -> None:
+        self.pack, self.ticks = pack, 0
+
+    def tick(self) -> None:
+        self.ticks += 1
+        if self.ticks == WARM_UP:
+            self.start, self.first = time.perf_counter(), self.pack.frame
+
+    def figures(self) -> dict[str, object]:
+        """Frames and seconds since the warm-up."""
+        return {"frames": self.pack.frame - self.first, "seconds": time.perf_counter() - self.start}
+
+
+def _final_return(directory: SessionDir) -> object:
+    return (last_row(directory.metrics) or {}).get("return")
+
+
+def four_seeds(frames: int) -> dict[str, object]:
+    """A trial of four seeds through the command line, packed onto both cores."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "bench.py")
+        file.write_text(FOUR_SEEDS.format(frames=frames))
+        start = time.perf_counter()
+        subprocess.run([sys.executable, str(file), "--runs", f"{folder}/runs"], check=True, stdout=subprocess.DEVNULL)
+        seconds = time.perf_counter() - start
+        returns = [_final_return(SessionDir(path.parent)) for path in Path(folder).glob("runs/*/*/*/metrics.csv")]
+    return {"frames": 4 * frames, "seconds": seconds, "return": sum(map(float, returns)) / len(returns)}
+
+
+def main() -> None:
+    """Prints the figures of one work."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("work", choices=[*WORKS, "four-seeds"])
+    parser.add_argument("--frames", type=int, required=True)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    if options.work == "four-seeds":
+        figures = four_seeds(options.frames)
+    else:
+        figures = one_session(options.work, options.frames, options.seed)
+    print(json.dumps({"peer": "rldsl", "work": options.work, **figures}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Scores as a person reads them, and as files that can be committed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rldsl.cli.tables import echo, escape, table
+from rldsl.cli.words import amount, count, duration, value
+from rldsl.report.outcome import Outcome
+from rldsl.store.errors import writing
+from rldsl.store.files import replace_json
+
+
+def show_outcomes(outcomes: list[Outcome], out: Path | None) -> None:
+    """Prints a line for each trial; `out` is a folder for a compact file of each."""
+    if not outcomes:
+        echo("no session is done yet")
+        return
+    names = ["experiment", "differs", "n", "score", "interquartile mean", "95%", "target", "frames", "time"]
+    right = ("n", "score", "interquartile mean", "95%", "target", "frames", "time")
+    table(names, [_cells(one) for one in outcomes], right=right)
+    echo(
+        "[dim]score: mean over seeds of the last 100 log points, each the mean of the last 100 training episodes[/dim]"
+    )
+    if out is not None:
+        _write(outcomes, out)
+
+
+def _cells(one: Outcome) -> list[str]:
+    data = one.data()
+    low, high = data["interval_95"]
+    seconds = [run.seconds for run in one.runs]
+    return [
+        one.row.experiment,
+        escape(", ".join(f"{path} = {value(set_to)}" for path, set_to in one.row.differs.items())),
+        str(len(one.runs)),
+        f"{data['score']:.1f}",
+        f"{data['interquartile_mean']:.1f}",
+        f"{low:.1f} .. {high:.1f}",
+        "" if data["target"] is None else f"{data['target']:g}",
+        amount(data["frames"]),
+        duration(sum(seconds) / len(seconds)),
+    ]
+
+
+def _write(outcomes: list[Outcome], out: Path) -> None:
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+    for one in outcomes:
+        name = one.row.experiment.replace("/", "-") + (f"-{one.row.id}" if one.row.differs else "")
+        replace_json(out / f"{name}.json", one.data())
+    echo(f"wrote {count(len(outcomes), 'file')} to {out}")

@@ -1,0 +1,1 @@
+"""Tables, curves and statistics of finished sessions."""
