@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import click
 import typer
 
 from rldsl.cli import commands
@@ -32,6 +31,9 @@ OF_RLDSL: tuple[Callable[..., int | None], ...] = (
     commands.schema,
 )
 INTERRUPTED = 130
+
+WrongUsage: Any = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException")
+"""An option or argument that is not right; by its version, typer takes it from click or from a click of its own."""
 
 
 def run_file(file: Path, experiments: Declared, arguments: list[str]) -> int:
@@ -75,13 +77,13 @@ def _run(app: typer.Typer, arguments: list[str], name: str) -> int:
     """Runs a command; an error that a person can mend is one sentence."""
     try:
         return app(arguments, prog_name=name, standalone_mode=False) or 0
-    except click.ClickException as error:
+    except WrongUsage as error:
         error.show()
         return error.exit_code
     except (SpecError, StoreError) as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return 2
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()

@@ -97,11 +97,20 @@ def status(
     show(of_plan(Choice(file, only, set, gin, gin_file, frames, seeds).plan(), Existing(runs)), as_json=json)
 
 
-def stop(file: given.File, only: given.Only = None, runs: given.Runs = RUNS) -> None:
+def stop(
+    file: given.File,
+    only: given.Only = None,
+    set: given.Set = None,
+    gin: given.Gin = None,
+    gin_file: given.GinFile = None,
+    frames: given.Frames = None,
+    seeds: given.Seeds = None,
+    runs: given.Runs = RUNS,
+) -> None:
     """Ask the running sessions of the file to checkpoint and stop."""
     from rldsl.cli.stop import stop_sessions
 
-    stop_sessions(Choice(file, only).plan(), Existing(runs))
+    stop_sessions(Choice(file, only, set, gin, gin_file, frames, seeds).plan(), Existing(runs))
 
 
 def resume(

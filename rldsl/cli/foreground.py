@@ -43,21 +43,22 @@ def run_plan(
     states: Sequence[str] = ("new", "resume"),
     searching: bool = False,
 ) -> int:
-    """Runs the sessions of a plan that are in one of these states; 0 when none of the plan's has failed."""
+    """Runs the sessions of a plan that are in one of these states; 0 when nothing failed or crashed."""
     launcher = load_launcher(on)
     assert isinstance(launcher, Local)
     if searching:
         _refuse_adaptive(plan)
     pending = list(_pending(plan, Existing(runs), states))
-    if pending:
-        with _stopping() as stop:
-            run = _Foreground(pending, _freeze(plan, runs), runs, file, launcher)
-            run.wait(stop)
-        if stop.asked:
-            command = " ".join(escape(word) for word in _again())
-            echo(f"stopped; nothing is lost: [bold]{command}[/bold] goes on")
-            return INTERRUPTED
-    return _summary(plan, Existing(runs))
+    if not pending:
+        return _summary(plan, Existing(runs))
+    with _stopping() as stop:
+        run = _Foreground(pending, _freeze(plan, runs), runs, file, launcher)
+        run.wait(stop)
+    if stop.asked:
+        command = " ".join(escape(word) for word in _again())
+        echo(f"stopped; nothing is lost: [bold]{command}[/bold] goes on")
+        return INTERRUPTED
+    return max(_summary(plan, Existing(runs)), run.run.crashed)
 
 
 def _refuse_adaptive(plan: Plan) -> None:
@@ -129,15 +130,23 @@ class _Foreground:
         self.ended = 0
 
     def wait(self, stop: _Stop) -> None:
-        with make_display() as display:
-            told = 0
-            while self.run.active:
-                if stop.asked > told:
-                    told = stop.asked
-                    self._stop(told)
-                self._poll(display)
-                time.sleep(POLL_SECONDS)
+        """Returns when all have ended; if it cannot go on, no job is left running behind its back."""
+        try:
+            with make_display() as display:
+                self._follow(stop, display)
+        except BaseException:
+            self.run.stop()
+            raise
+
+    def _follow(self, stop: _Stop, display: Display) -> None:
+        told = 0
+        while self.run.active:
+            if stop.asked > told:
+                told = stop.asked
+                self._stop(told)
             self._poll(display)
+            time.sleep(POLL_SECONDS)
+        self._poll(display)
 
     def _stop(self, asked: int) -> None:
         if asked == 1:

@@ -13,6 +13,9 @@ from rldsl.spec.launcher import Local
 from rldsl.store.errors import writing
 from rldsl.store.layout import LOG
 
+STOPPED = 3
+"""Exit code of a job that was asked to stop and can be resumed, as `rldsl.train` gives it."""
+
 
 class LocalRun:
     """Jobs waiting, running and ended; nothing moves but by `poll`."""
@@ -26,6 +29,11 @@ class LocalRun:
     @property
     def active(self) -> bool:
         return bool(self.waiting or self.running)
+
+    @property
+    def crashed(self) -> bool:
+        """Whether a job ended as it should not: neither done nor asked to stop."""
+        return any(code not in (0, STOPPED) for code in self.exit_codes.values())
 
     def poll(self) -> list[Job]:
         """Starts what there is room for; returns the jobs that ended since the last call."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from rldsl.spec.base import Spec
 from rldsl.spec.errors import SpecError
 from rldsl.spec.experiment import Experiment, Trial
-from rldsl.spec.paths import assign
+from rldsl.spec.paths import assign, parts
 from rldsl.spec.search import Choice, Dimension, Grid, IntUniform, Listed, LogUniform, Nevergrad, Search, Uniform
 
 Point = dict[str, Any]
@@ -59,8 +59,9 @@ class _TrialMaker:
         assert experiment.search is not None
         self.name = experiment.name
         self.parts: dict[str, Any] = {name: getattr(experiment, name) for name in Trial.model_fields}
-        heads = {path.partition(".")[0] for path in experiment.search.paths()}
-        self.data = {head: _plain(self.parts[head]) for head in heads}
+        self.data: dict[str, Any] = {
+            head: _opened(self.parts[head], inner) for head, inner in _by_head(experiment.search.paths()).items()
+        }
 
     def make(self, point: Point) -> Trial:
         data: dict[str, Any] = self.data
@@ -73,8 +74,21 @@ class _TrialMaker:
             raise SpecError(f"{error.sentence} (in {self.name}, at {at})") from None
 
 
-def _plain(part: Any) -> Any:
-    return part.data() if isinstance(part, Spec) else part
+def _opened(part: Any, paths: list[str]) -> Any:
+    """Plain data as far as these paths reach; what no axis moves stays the spec that it is, validated once."""
+    if not isinstance(part, Spec):
+        return part
+    moved = _by_head(paths)
+    return {name: _opened(value, moved[name]) if moved.get(name) else value for name, value in parts(part).items()}
+
+
+def _by_head(paths: Iterable[str]) -> dict[str, list[str]]:
+    """What follows the first name of each path, by that name."""
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        head, _, rest = path.partition(".")
+        found.setdefault(head, []).extend([rest] if rest else [])
+    return found
 
 
 def _points(search: Search) -> Iterator[Point]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from rldsl.plan.existing import Standing
 from rldsl.spec.base import PerMember, identity
 from rldsl.spec.experiment import Trial
-from rldsl.spec.net import Conv, Net
+from rldsl.spec.net import Conv, Net, Recurrent
 
 ON_GPU = 32
 WIDTHS = ((128, 8), (256, 2))
@@ -48,10 +48,14 @@ def most_members(trial: Trial) -> int:
         return 1
     if trial.compute.device != "cpu":
         return ON_GPU
-    width = max((size for net in _nets(trial) for size in getattr(net, "hidden", ())), default=0)
+    width = max((size for net in _nets(trial) for size in _layers(net)), default=0)
     if any(isinstance(net, Conv) for net in _nets(trial)):
         return 1
     return next((most for widest, most in WIDTHS if width <= widest), 1)
+
+
+def _layers(net: Net) -> tuple[int, ...]:
+    return (*getattr(net, "hidden", ()), *([net.size] if isinstance(net, Recurrent) else []))
 
 
 def _nets(trial: Trial) -> list[Net]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
@@ -211,7 +212,7 @@ def _hashed(cls: type) -> tuple[str, ...] | None:
     """The fields of a spec class that its identity is made of; None for what is no spec."""
     if not issubclass(cls, Spec):
         return None
-    return tuple(name for name, field in cls.model_fields.items() if NoHash not in field.metadata)
+    return tuple(sorted(name for name, field in cls.model_fields.items() if NoHash not in field.metadata))
 
 
 def identity(value: Any) -> Any:
@@ -228,8 +229,28 @@ def identity(value: Any) -> Any:
 
 def digest(spec: Spec, length: int = 12) -> str:
     """The hash of a spec's identity and the schema version."""
-    text = json.dumps([SCHEMA, identity(spec)], sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:length]
+    return hashlib.sha256(f"[{SCHEMA},{canonical(spec)}]".encode()).hexdigest()[:length]
+
+
+def canonical(value: Any) -> str:
+    """`identity` as JSON with sorted keys and without spaces, written faster than by way of dictionaries."""
+    if (write := WRITERS.get(value.__class__)) is not None:
+        return write(value)
+    if (names := _hashed(value.__class__)) is not None:
+        fields = value.__dict__
+        return "{" + ",".join([f'"{name}":{canonical(fields[name])}' for name in names]) + "}"
+    if isinstance(value, tuple | list):
+        return f"[{','.join(map(canonical, value))}]"
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+WRITERS: dict[type, Callable[[Any], str]] = {
+    float: repr,
+    int: repr,
+    bool: lambda value: "true" if value else "false",
+    str: json.encoder.encode_basestring_ascii,
+    type(None): lambda value: "null",
+}
 
 
 def unique(values: tuple[Any, ...], owner: str = "") -> tuple[Any, ...]:

@@ -109,6 +109,8 @@ class Within:
         return {"anyOf": [{"type": "number", **bounds}, family]}
 
     def validate(self, value: Any) -> float | Schedule:
+        if value.__class__ is float and self._holds(value):
+            return value
         rate = self._number_or_schedule(value)
         values = rate.extremes() if isinstance(rate, Schedule) else (rate,)
         for one in values:
@@ -126,6 +128,11 @@ class Within:
         schedule = Schedule._dispatch(value)
         assert isinstance(schedule, Schedule)
         return schedule.value if isinstance(schedule, Constant) else schedule
+
+    def _holds(self, value: float) -> bool:
+        low = (self.gt is None or value > self.gt) and (self.ge is None or value >= self.ge)
+        high = (self.lt is None or value < self.lt) and (self.le is None or value <= self.le)
+        return low and high and math.isfinite(value)
 
     def _check(self, value: float) -> None:
         bounds = (

@@ -1,0 +1,74 @@
+"""Every mistake in an experiment file is answered with its line, the field, what was given, and what is near."""
+
+from __future__ import annotations
+
+import pytest
+from project import Project
+
+HEAD = """\
+from rldsl import MLP, PPO, Classic, Random, choice, experiment, grid, main, uniform, zipped
+
+cartpole = experiment("cartpole").env(Classic("CartPole-v1"))
+"""
+
+MISTAKES = {
+    "typo in a field": ("PPO(gama=0.9)", "PPO has no field 'gama'; did you mean gamma?"),
+    "wrong type": ("PPO(gamma='high')", "PPO.gamma should be a valid number, got 'high'"),
+    "out of range": ("PPO(gamma=1.5)", "PPO.gamma should be less than or equal to 1, got 1.5"),
+    "deep typo": ("PPO(net=dict(kind='mlp', hiden=[1]))", "PPO.net has no field 'hiden'; did you mean hidden?"),
+    "unknown environment": (
+        "Classic('CartPol-v1')",
+        "Classic.id has no 'CartPol-v1'; did you mean CartPole-v1 or Acrobot-v1?",
+    ),
+    "half a frame": ("cartpole.frames(4.5)", "Budget.frames should be a whole number, got 4.5"),
+    "a class": ("cartpole.agent(PPO)", ".agent takes an instance: write PPO(...)"),
+    "an environment's name": ("cartpole.env('CartPole-v1')", ".env takes an environment such as Classic(...)"),
+    "no fit": ("cartpole.agent(PPO(minibatch=60))", "PPO.minibatch = 60 does not divide the batch of"),
+    "a name": ("experiment('cart pole')", "the experiment's name should be letters, digits and . _ -"),
+    "axis out of domain": (
+        "cartpole.agent(PPO()).search(gamma=uniform(0.9, 1.2))",
+        "agent.gamma should be less than or equal to 1, got 1.2",
+    ),
+    "axis of no field": ("cartpole.agent(PPO()).search(gama=grid(1))", "gama names no field; did you mean gamma?"),
+    "zipped": ("zipped(a=grid(1), b=grid(1, 2))", "zipped takes axes of one length: a has 1, b has 2"),
+    "not complete": (
+        "cartpole.build()",
+        "experiment 'cartpole' is not complete: it needs .agent(...) and .frames(...)",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_answered_with_its_line(project: Project, mistake: str) -> None:
+    code, sentence = MISTAKES[mistake]
+    project.write(f"{HEAD}\n\nwrong = {code}\n\nmain(cartpole.agent(Random()).frames(1e3))\n")
+    ran = project.python("exp.py", "plan")
+    line = 3 if mistake == "not complete" else 6
+    assert ran.returncode != 0
+    assert f"exp.py:{line}: {sentence}" in ran.stderr.splitlines()[-1]
+    assert project.files() == {"exp.py"}
+
+
+def test_the_line_is_that_of_the_call_in_a_chain_of_several_lines(project: Project) -> None:
+    project.write("""\
+        from rldsl import PPO, Classic, experiment, main
+
+        wrong = (
+            experiment("x")
+            .env(Classic("CartPole-v1"))
+            .agent(PPO())
+            .frames(-1)
+            .seeds(2)
+        )
+        main(wrong)
+        """)
+    ran = project.rldsl("plan", "exp.py")
+    assert ran.returncode == 2
+    assert ran.stderr == "error: exp.py:7: Budget.frames should be greater than 0, got -1\n"
+
+
+def test_the_line_is_that_of_the_helper_file_that_has_the_mistake(project: Project) -> None:
+    project.write("from rldsl import PPO\n\n\ndef agent():\n    return PPO(lr=-1)\n", "family.py")
+    project.write("from family import agent\n\nagent()\n")
+    ran = project.rldsl("plan", "exp.py")
+    assert ran.stderr == "error: family.py:5: PPO.lr should be at least 0, got -1\n"

@@ -1,0 +1,176 @@
+"""Stopped, killed or failed anywhere: nothing is lost, and going on gives what would have been."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from project import Project, events, rows, until, work
+
+FRAMES = 150_000
+EXPERIMENT = f"""
+    from rldsl import Classic, Random, experiment, main
+
+    cartpole = experiment("cartpole").env(Classic("CartPole-v1", num_envs=4)).log_every(500)
+    random = cartpole.agent(Random()).frames({FRAMES}).checkpoint_every(2000)
+
+    if __name__ == "__main__":
+        main(random)
+"""
+BROKEN = """
+    from rldsl.agents.random import RandomAgent
+
+
+    class BrokenAgent(RandomAgent):
+        def iterate(self, world):
+            super().iterate(world)
+            if 1 in self.setting.seeds and world.frame >= 300:
+                raise RuntimeError("the third wheel came off")
+"""
+WITH_BROKEN = """
+    from typing import ClassVar, Literal
+
+    from rldsl import Agent, Classic, experiment, main
+
+
+    class Broken(Agent, frozen=True):
+        '''Fails with the seed 1.'''
+
+        kind: Literal["broken"] = "broken"
+        implementation: ClassVar[str] = "broken:BrokenAgent"
+        packs: ClassVar[bool] = False
+
+
+    main(experiment("x").env(Classic("CartPole-v1")).agent(Broken()).frames(1000).seeds(3))
+"""
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
+    """The log points of a session that nobody disturbed."""
+    project = Project(tmp_path_factory.mktemp("uninterrupted"))
+    project.write(EXPERIMENT)
+    ran = project.python("exp.py")
+    assert ran.returncode == 0, ran.stderr
+    return work(project.session)
+
+
+def lives(session: Path) -> int:
+    return sum(one["event"] == "started" for one in events(session))
+
+
+def running(project: Project) -> Path:
+    """The only session, once it has written some log points and a checkpoint."""
+    session = until(lambda: project.sessions and project.session)
+    until(lambda: len(rows(session)) > 20)
+    return session
+
+
+def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(
+    project: Project, uninterrupted: list[dict[str, str]]
+) -> None:
+    project.write(EXPERIMENT)
+    process = project.start("exp.py", "train", "--set", "budget.checkpoint_every=null")
+    session = running(project)
+    os.killpg(process.pid, signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    again = "python exp.py train --set budget.checkpoint_every=null"
+    assert said.splitlines()[-1] == f"stopped; nothing is lost: {again} goes on"
+    assert "Traceback" not in said
+    assert [one["event"] for one in events(session)] == ["created", "started", "checkpoint", "stopped"]
+    stopped_at = events(session)[-1]["frame"]
+    assert 0 < stopped_at < FRAMES
+    shown = project.python("exp.py", "plan").stdout
+    assert re.search(r"resume +[\d.]+k/150k", shown)
+
+    assert project.python(*again.split()[1:]).returncode == 0
+    assert lives(session) == 2
+    assert [one["frame"] for one in events(session) if one["event"] == "started"] == [0, stopped_at]
+    assert work(session) == uninterrupted
+
+
+def test_a_killed_worker_goes_on_from_its_last_checkpoint(
+    project: Project, uninterrupted: list[dict[str, str]]
+) -> None:
+    project.write(EXPERIMENT)
+    process = project.start("exp.py")
+    session = running(project)
+    time.sleep(random.uniform(0, 0.3))
+    os.kill(json.loads((session / "alive.json").read_text())["pid"], signal.SIGKILL)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 1, "what is not done is not well"
+    assert "1 session: 1 resume" in said
+
+    assert project.python("exp.py").returncode == 0
+    assert lives(session) == 2
+    assert work(session) == uninterrupted
+
+
+def test_stop_asks_the_sessions_that_run(project: Project) -> None:
+    project.write(EXPERIMENT)
+    process = project.start("exp.py", "--frames", "1e8")
+    session = running(project)
+    assert re.search(r"running +[\d.]+k?/100M", project.python("exp.py", "status", "--frames", "1e8").stdout)
+    told = project.python("exp.py", "stop", "--frames", "1e8")
+    assert told.stdout == "asked 1 session to checkpoint and stop; `resume` goes on\n"
+    said, _ = process.communicate(timeout=60)
+    assert "stopped  cartpole/random seed 0" in said
+    assert events(session)[-1]["event"] == "stopped"
+    assert project.python("exp.py", "stop").stdout.startswith("asked 0 sessions")
+
+
+def test_a_second_train_leaves_a_running_session_alone(project: Project) -> None:
+    project.write(EXPERIMENT)
+    process = project.start("exp.py", "--frames", "1e8")
+    session = running(project)
+    second = project.python("exp.py", "--frames", "1e8")
+    assert "1 session running already" in second.stdout
+    assert second.returncode == 0
+    assert lives(session) == 1
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=60)
+
+
+def test_a_session_that_fails_is_shown_and_the_others_finish(project: Project) -> None:
+    project.write(BROKEN, "broken.py")
+    project.write(WITH_BROKEN)
+    ran = project.python("exp.py")
+    assert ran.returncode == 1
+    assert "RuntimeError: the third wheel came off" in ran.stdout
+    assert 'raise RuntimeError("the third wheel came off")' in ran.stdout, "the last lines of its log"
+    assert ran.stdout.splitlines()[-1] == "3 sessions: 2 done, 1 failed"
+    assert [events(path)[-1]["event"] for path in project.sessions] == ["done", "failed", "done"]
+
+    again = project.python("exp.py")
+    assert again.returncode == 1
+    assert "1 session failed before: the command resume tries again" in again.stdout
+    assert lives(project.sessions[1]) == 1
+
+    assert project.python("exp.py", "resume").returncode == 1
+    assert lives(project.sessions[1]) == 2
+    project.write(BROKEN.replace("world.frame >= 300", "False"), "broken.py")
+    mended = project.python("exp.py", "resume")
+    assert mended.returncode == 0
+    assert mended.stdout.splitlines()[-1] == "3 sessions: 3 done"
+    assert [lives(path) for path in project.sessions] == [1, 3, 1]
+
+
+def test_resume_starts_nothing_new(project: Project) -> None:
+    project.write(EXPERIMENT)
+    ran = project.python("exp.py", "resume")
+    assert ran.returncode == 0
+    assert project.files() == {"exp.py"}
+
+
+def test_a_worker_that_cannot_even_begin_is_no_success(project: Project) -> None:
+    project.write(WITH_BROKEN)
+    ran = project.python("exp.py", "--seeds", "1")
+    assert ran.returncode == 1
+    assert "Broken cannot run: broken:BrokenAgent is not there" in ran.stdout

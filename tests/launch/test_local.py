@@ -1,0 +1,138 @@
+"""Jobs as processes of this machine: so many at a time, each with its log, each stopped or killed when asked."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from project import until
+
+from rldsl import Classic, Local, Random, SpecError, experiment
+from rldsl.launch.jobs import Job, JobMaker
+from rldsl.launch.local import STOPPED, LocalRun
+from rldsl.plan.existing import Existing
+from rldsl.plan.overrides import Overridden
+from rldsl.plan.plan import make_plan
+from rldsl.store.errors import CannotWrite
+from rldsl.train import __main__ as worker
+
+SLEEP = "import time; print('ready', flush=True); time.sleep(60)"
+
+
+def job(root: Path, name: str, code: str) -> Job:
+    return Job((name,), root / name, (sys.executable, "-c", code))
+
+
+def log(one: Job) -> str:
+    return (one.directory / "log.txt").read_text()
+
+
+def ready(one: Job) -> bool:
+    return (one.directory / "log.txt").exists() and "ready" in log(one)
+
+
+def finish(run: LocalRun) -> list[Job]:
+    ended: list[Job] = []
+    until(lambda: ended.extend(run.poll()) or not run.active)
+    return ended
+
+
+def test_a_job_runs_and_its_output_is_its_log(tmp_path: Path) -> None:
+    one = job(tmp_path, "a", "import sys; print('out'); print('err', file=sys.stderr)")
+    run = LocalRun([one], Local())
+    assert finish(run) == [one]
+    assert run.exit_codes == {one: 0}
+    assert sorted(log(one).split()) == ["err", "out"]
+    assert not run.crashed
+
+
+def test_a_log_is_added_to(tmp_path: Path) -> None:
+    one = job(tmp_path, "a", "print('again')")
+    for _ in range(2):
+        finish(LocalRun([one], Local()))
+    assert log(one) == "again\nagain\n"
+
+
+def test_no_more_run_at_a_time_than_the_launcher_says(tmp_path: Path) -> None:
+    jobs = [job(tmp_path, str(index), SLEEP) for index in range(3)]
+    run = LocalRun(jobs, Local(parallel=2))
+    run.poll()
+    assert list(run.running) == jobs[:2]
+    assert list(run.waiting) == jobs[2:]
+    run.kill()
+    finish(run)
+    assert set(run.exit_codes) == set(jobs[:2]), "what waited was never started"
+
+
+def test_a_crash_of_one_does_not_touch_the_rest(tmp_path: Path) -> None:
+    bad, good = job(tmp_path, "bad", "import os; os._exit(9)"), job(tmp_path, "good", "print('fine')")
+    run = LocalRun([bad, good], Local(parallel=1))
+    finish(run)
+    assert run.exit_codes == {bad: 9, good: 0}
+    assert run.crashed
+
+
+def test_stop_asks_and_waits(tmp_path: Path) -> None:
+    code = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(3));" + SLEEP
+    one = job(tmp_path, "a", code)
+    run = LocalRun([one], Local())
+    run.poll()
+    until(lambda: ready(one))
+    run.stop()
+    finish(run)
+    assert run.exit_codes == {one: STOPPED}
+    assert not run.crashed, "a job that was asked to stop did as it should"
+
+
+def test_kill_ends_at_once_what_does_not_listen(tmp_path: Path) -> None:
+    one = job(tmp_path, "a", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN);" + SLEEP)
+    run = LocalRun([one], Local())
+    run.poll()
+    until(lambda: ready(one))
+    run.stop()
+    run.poll()
+    assert run.active
+    run.kill()
+    finish(run)
+    assert run.exit_codes == {one: -9}
+
+
+def test_the_launcher_and_the_worker_mean_the_same_by_stopped() -> None:
+    assert STOPPED == worker.STOPPED
+
+
+def test_a_directory_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("mine")
+    with pytest.raises(CannotWrite, match=r"cannot write .*/a: file exists"):
+        LocalRun([job(tmp_path, "a", "")], Local()).poll()
+
+
+def test_a_launcher_has_room_for_one_at_least() -> None:
+    with pytest.raises(SpecError, match=r"Local\.parallel should be greater than 0, got 0"):
+        Local(parallel=0)
+
+
+def test_the_worker_finds_its_sessions_by_the_command_of_its_job(tmp_path: Path) -> None:
+    made = experiment("x").env(Classic("CartPole-v1")).agent(Random()).frames(1000).seeds(3).build()
+    plan = make_plan([Overridden(made)])
+    plan.save(tmp_path / "plan.json")
+    standings = Existing(tmp_path).standings(next(plan.rows()))
+    origin = ["python", "exp.py", "--token=hf_secretsecretsecretsecretsecretsecret"]
+    maker = JobMaker(tmp_path / "plan.json", tmp_path, tmp_path / "exp.py", origin)
+    made_job = maker.job(standings[1:])
+    assert made_job.command[:3] == (sys.executable, "-m", "rldsl.train")
+    options = worker._parse(list(made_job.command[3:]))
+    assert options.file == tmp_path / "exp.py"
+    assert "secretsecret" not in json.dumps(options.command)
+    sessions = worker.planned_sessions(options.plan, options.session)
+    assert [session.id for session in sessions] == list(made_job.sessions) == [one.id for one in standings[1:]]
+    assert made_job.directory == tmp_path / sessions[0].directory
+
+
+def test_a_session_that_the_plan_does_not_have_is_refused(tmp_path: Path) -> None:
+    made = experiment("x").env(Classic("CartPole-v1")).agent(Random()).frames(1000).build()
+    make_plan([Overridden(made)]).save(tmp_path / "plan.json")
+    with pytest.raises(SpecError, match=r"the plan .*plan\.json has no session abc-s0"):
+        worker.planned_sessions(tmp_path / "plan.json", ["abc-s0"])
