@@ -1,10 +1,38 @@
-"""CartPole-v1: the random baseline."""
+"""CartPole-v1: PPO, and beside it A2C, REINFORCE, SARSA, PPO with self-imitation, and chance."""
 
-from rldsl import Classic, Random, experiment, main
+from rldsl import A2C, MLP, PPO, SIL, Adam, Classic, Linear, Random, Reinforce, RMSprop, Sarsa, experiment, main
 
-cartpole = experiment("cartpole").env(Classic("CartPole-v1", num_envs=4)).seeds(4).log_every(500).target(400)
+cartpole = experiment("cartpole").env(Classic("CartPole-v1", num_envs=4)).seeds(4).log_every(500).frames(2e5)
 
-random = cartpole.agent(Random()).frames(2e5)
+ppo = cartpole.agent(
+    PPO(
+        gamma=0.9769,
+        lam=0.9112,
+        clip=0.1312,
+        entropy=0.0074,
+        value_coef=0.6049,
+        rollout=256,
+        minibatch=128,
+        epochs=15,
+        lr=5.909e-4,
+        critic_lr=6.352e-4,
+    )
+).target(490)
+ppo_sil = (
+    cartpole.agent(PPO(entropy=0.01, rollout=256, minibatch=128, sil=SIL(updates=16, batch=128, buffer=10_000)))
+    .named("cartpole/ppo-sil")
+    .target(490)
+)
+a2c = cartpole.agent(
+    A2C(rollout=8, lr=Linear(1e-3), critic_lr=Linear(3e-3), normalize_advantages=True, optimizer=Adam())
+).target(480)
+reinforce = cartpole.agent(
+    Reinforce(lr=Linear(4e-3), rollout=512, entropy=0.001, normalize_observations=True, net=MLP((128, 128)))
+).target(480)
+sarsa = cartpole.agent(
+    Sarsa(lr=8.7e-3, epsilon=Linear(1.0, 0.05, over=15_000), grad_clip=0.35, net=MLP((128,)), optimizer=RMSprop())
+).target(430)
+random = cartpole.agent(Random())
 
 if __name__ == "__main__":
-    main(random)
+    main(ppo, ppo_sil, a2c, reinforce, sarsa, random)

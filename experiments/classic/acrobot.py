@@ -1,0 +1,26 @@
+"""Acrobot-v1: PPO, PPO with self-imitation, A2C."""
+
+from rldsl import A2C, PPO, SIL, Adam, Classic, Linear, experiment, main
+
+acrobot = experiment("acrobot").env(Classic("Acrobot-v1", num_envs=4)).seeds(4).log_every(500).frames(3e5)
+
+PPO_SETTINGS = PPO(gamma=0.98, lr=Linear(2e-3), rollout=256, minibatch=128)
+
+ppo = acrobot.agent(PPO_SETTINGS).target(-82)
+ppo_sil = (
+    acrobot.agent(PPO_SETTINGS.with_(sil=SIL(updates=4, batch=128, buffer=10_000))).named("acrobot/ppo-sil").target(-84)
+)
+a2c = acrobot.agent(
+    A2C(
+        gamma=0.98,
+        rollout=8,
+        lr=Linear(2e-3),
+        critic_lr=Linear(3e-3),
+        entropy=0.0,
+        normalize_advantages=True,
+        optimizer=Adam(),
+    )
+).target(-84)
+
+if __name__ == "__main__":
+    main(ppo, ppo_sil, a2c)
