@@ -1,8 +1,11 @@
-"""CartPole-v1: PPO, and beside it A2C, REINFORCE, SARSA, PPO with self-imitation, and chance."""
+"""CartPole-v1: PPO, and beside it A2C, REINFORCE, SARSA, PPO with self-imitation, and chance.
+
+The settings were chosen on seeds 0 to 3; the benchmark has seeds of its own.
+"""
 
 from rldsl import A2C, MLP, PPO, SIL, Adam, Classic, Linear, Random, Reinforce, RMSprop, Sarsa, experiment, main
 
-cartpole = experiment("cartpole").env(Classic("CartPole-v1", num_envs=4)).seeds(4).log_every(500).frames(2e5)
+cartpole = experiment("cartpole").env(Classic("CartPole-v1", num_envs=4)).seeds(4, first=100).log_every(500).frames(2e5)
 
 ppo = cartpole.agent(
     PPO(

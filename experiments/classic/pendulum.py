@@ -1,8 +1,11 @@
-"""Pendulum-v1: PPO and A2C."""
+"""Pendulum-v1: PPO and A2C.
 
-from rldsl import A2C, PPO, Adam, Classic, Linear, experiment, main
+The settings were chosen on seeds 0 to 3; the benchmark has seeds of its own.
+"""
 
-pendulum = experiment("pendulum").env(Classic("Pendulum-v1", num_envs=4)).seeds(4).log_every(500).frames(3e5)
+from rldsl import A2C, MLP, PPO, Adam, Classic, Linear, experiment, main
+
+pendulum = experiment("pendulum").env(Classic("Pendulum-v1", num_envs=4)).seeds(4, first=100).log_every(500).frames(3e5)
 
 ppo = pendulum.agent(
     PPO(
@@ -18,12 +21,11 @@ ppo = pendulum.agent(
 a2c = pendulum.agent(
     A2C(
         gamma=0.95,
-        lam=0.9,
-        rollout=8,
-        lr=Linear(7e-4),
-        critic_lr=Linear(3e-3),
+        rollout=32,
+        lr=Linear(2e-3),
+        critic_lr=Linear(1e-2),
         entropy=0.0,
-        log_std=-0.5,
+        net=MLP((64, 64), activation="relu"),
         normalize_advantages=True,
         normalize_observations=True,
         normalize_rewards=True,

@@ -101,7 +101,7 @@ def test_ten_million_trials_show_their_number_and_first_rows_within_a_second(pro
     project.write(GRID.format(size=1000))
     spent = best(project, 5, 1.0, "exp.py", "plan")
     lines = spent.said.splitlines()
-    assert lines[0] == "big/ppo-grid  10,000,000 trials by exhaustive x 1 seed x 1M frames"
+    assert lines[0] == "big/ppo-grid  10,000,000 trials of a grid x 1 seed x 1M frames"
     assert len(lines) == 44
     assert lines[-1].startswith("10,000,000 trials, 10,000,000 sessions")
     assert spent.seconds < 1.0

@@ -1,0 +1,22 @@
+"""A network of one's own: the spec is here, its implementation is in sine_net.py."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from rldsl import PPO, Classic, Net, experiment, main
+
+
+class Sine(Net, frozen=True):
+    """One layer with a sine behind it."""
+
+    kind: Literal["sine"] = "sine"
+    implementation: ClassVar[str] = "sine_net:SineTrunk"
+    units: int = Field(kw_only=False, default=64, gt=0, description="Units of the layer")
+
+
+pendulum = experiment("pendulum").env(Classic("Pendulum-v1", num_envs=4)).seeds(2).frames(2e5)
+ppo = pendulum.agent(PPO(rollout=256, net=Sine(128), critic_net=Sine(128)))
+
+if __name__ == "__main__":
+    main(ppo)

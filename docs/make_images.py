@@ -1,0 +1,133 @@
+"""Makes docs/images/training.svg: the README's own experiment, planned and trained in a real terminal.
+
+`python docs/make_images.py` takes about half a minute. The picture is what the commands showed, nothing is drawn.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from io import StringIO
+from itertools import groupby
+from pathlib import Path
+
+import pyte
+from rich.console import Console
+from rich.style import Style
+from rich.text import Text
+
+DOCS = Path(__file__).resolve().parent
+COLUMNS, LINES = 104, 24
+COMMANDS = ("python cartpole.py plan --only ppo --seeds 4", "python cartpole.py --only ppo --seeds 4")
+ENOUGH = 65
+"""Thousands of frames, of the hundred that a session has, at which the picture is taken."""
+
+
+def experiment_file() -> str:
+    """The first Python block of the README: the experiment that its tour is about."""
+    return re.search(r"```python[^\n]*\n(.*?)```", (DOCS.parent / "README.md").read_text(), re.DOTALL)[1]
+
+
+def frames_shown(screen: pyte.Screen) -> list[float]:
+    """The frames, in thousands, of every session that has a line on the screen."""
+    return [float(number) for line in screen.display for number in re.findall(r"([\d.]+)k/100k +", line)]
+
+
+def screens(directory: Path) -> Iterator[pyte.Screen]:
+    """The terminal as it changes while the commands run in it."""
+    script = "\n".join(f"echo '$ {command}'\n{command}" for command in COMMANDS)
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "TERM": "xterm-256color"}
+    process = subprocess.Popen(
+        ["bash", "-c", script],
+        cwd=directory,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env=environment,
+        start_new_session=True,
+    )
+    os.close(slave)
+    screen = pyte.Screen(COLUMNS, LINES)
+    stream = pyte.ByteStream(screen)
+    try:
+        while True:
+            stream.feed(os.read(master, 65536))
+            yield screen
+    except OSError:  # the commands have ended
+        return
+    finally:
+        _end(process, master)
+
+
+def _end(process: subprocess.Popen[bytes], master: int) -> None:
+    """Asks the commands to stop, and waits until nobody writes to the terminal any more."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    with suppress(OSError):
+        while os.read(master, 65536):
+            pass
+    process.wait()
+    os.close(master)
+
+
+def training_screen() -> Text:
+    """The first screen on which every session of the training is far enough."""
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory, "cartpole.py").write_text(experiment_file())
+        with closing(screens(Path(directory))) as shown:
+            for screen in shown:
+                frames = frames_shown(screen)
+                if len(frames) == 4 and min(frames) > ENOUGH:
+                    return as_text(screen)
+    raise SystemExit("the training was never seen at work")
+
+
+def as_text(screen: pyte.Screen) -> Text:
+    """The lines of a terminal with their colours, without the empty ones at the end."""
+    lines = [_line(screen, number) for number in range(screen.lines)]
+    while lines and not lines[-1].plain.strip():
+        lines.pop()
+    return Text("\n").join(lines)
+
+
+def _line(screen: pyte.Screen, number: int) -> Text:
+    text = Text()
+    cells = [screen.buffer[number][column] for column in range(screen.columns)]
+    for (colour, bold), alike in groupby(cells, key=lambda cell: (cell.fg, cell.bold)):
+        text.append("".join(cell.data for cell in alike), Style(color=_colour(colour), bold=bold))
+    text.rstrip()
+    return text
+
+
+def _colour(name: str) -> str | None:
+    if name == "default":
+        return None
+    if re.fullmatch("[0-9a-f]{6}", name):
+        return f"#{name}"
+    return {"brown": "yellow"}.get(name, name).replace("bright", "bright_")
+
+
+def main() -> None:
+    console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True)
+    console.print(training_screen(), soft_wrap=True)
+    svg = console.export_svg(title="rldsl", unique_id="training")
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # no fonts from the net
+    (DOCS / "images").mkdir(exist_ok=True)
+    (DOCS / "images" / "training.svg").write_text(svg)
+
+
+if __name__ == "__main__":
+    main()

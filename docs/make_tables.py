@@ -1,0 +1,67 @@
+"""Writes the tables of fields in the documents, from the fields' own descriptions.
+
+A table stands between `<!-- fields: PPO -->` and `<!-- end of fields -->`; `python docs/make_tables.py` writes it anew.
+`<!-- fields: PPO, as ActorCritic -->` leaves out the fields in which PPO is as ActorCritic is.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pydantic.fields import FieldInfo
+
+import rldsl.cli.commands  # noqa: F401  (every spec is defined once this is there)
+from rldsl.spec.base import NoHash, PerMember, Spec
+
+DOCS = Path(__file__).resolve().parent
+MARKED = re.compile(r"(<!-- fields: (\w+)(?:, as (\w+))? -->\n).*?(<!-- end of fields -->)", re.DOTALL)
+
+
+def with_tables(text: str) -> str:
+    """A document with its tables as they should be."""
+    return MARKED.sub(lambda found: f"{found[1]}{table(found[2], found[3])}{found[4]}", text)
+
+
+def table(name: str, base: str | None) -> str:
+    """The fields of a spec that its base does not have, or has otherwise."""
+    inherited = Spec.models[base].model_fields if base else {}
+    fields = {
+        name: field
+        for name, field in Spec.models[name].model_fields.items()
+        if name != "kind" and (name not in inherited or _row(name, field) != _row(name, inherited[name]))
+    }
+    if not fields:
+        return "\nNo field of its own.\n\n"
+    rows = "".join(_row(name, field) for name, field in fields.items())
+    return f"\n| field | default | meaning |\n|---|---|---|\n{rows}\n"
+
+
+def _row(name: str, field: FieldInfo) -> str:
+    marks = [mark for mark, kind in (("†", PerMember), ("°", NoHash)) if kind in field.metadata]
+    return f"| `{name}`{''.join(marks)} | {_default(field)} | {field.description or 'As its family has it'} |\n"
+
+
+def _default(field: FieldInfo) -> str:
+    return "required" if field.is_required() else f"`{_written(field.get_default(call_default_factory=True))}`"
+
+
+def _written(value: Any) -> str:
+    """A default as a person would write it in an experiment."""
+    if not isinstance(value, Spec):
+        return repr(value)
+    fields = type(value).model_fields
+    said = {name: getattr(value, name) for name, field in fields.items() if name != "kind"}
+    changed = {name: one for name, one in said.items() if one != fields[name].default}
+    shown = (f"{'' if fields[name].kw_only is False else f'{name}='}{_written(one)}" for name, one in changed.items())
+    return f"{type(value).__name__}({', '.join(shown)})"
+
+
+def main() -> None:
+    for path in sorted(DOCS.glob("*.md")):
+        path.write_text(with_tables(path.read_text()))
+
+
+if __name__ == "__main__":
+    main()
