@@ -71,6 +71,14 @@ class Learner(ABC):
     def policy(self, num_envs: int, deterministic: bool, seeds: list[int]) -> Policy:
         """The policy as it is now, for so many environments a member; its chance comes from these seeds."""
 
+    def notes(self) -> dict[str, Any]:
+        """What the journal is to say about how this life computes."""
+        return {}
+
+    def forget_episodes(self) -> None:
+        """Called after a resume where environments cannot go on: every episode begins anew."""
+        return
+
     def diverged(self) -> np.ndarray:
         """Whether a member's numbers are finite no more, `[M]`."""
         return np.zeros(1, bool)

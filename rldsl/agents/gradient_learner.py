@@ -98,6 +98,9 @@ class GradientLearner(Learner, Generic[S]):
     def figures(self) -> Mapping[str, np.ndarray]:
         return dict(zip(self.columns, self._figures.T, strict=True))
 
+    def notes(self) -> dict[str, Any]:
+        return {"compiled": self.update.compiled, "device": str(self.device)}
+
     def diverged(self) -> np.ndarray:
         return ~torch.isfinite(self.update.flat).all(1).cpu().numpy()
 

@@ -127,6 +127,9 @@ class OnPolicyAgent(GradientLearner[S]):
         if self.recurrent:
             self.memory = self.next_memory
 
+    def forget_episodes(self) -> None:
+        self.starts[:] = True
+
     def policy(self, num_envs: int, deterministic: bool, seeds: list[int]) -> Policy:
         actor = make_actor(self.network, self.update.flat.clone(), num_envs)
         streams = [stream(seed, "evaluate") for seed in seeds]

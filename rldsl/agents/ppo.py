@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,9 +23,18 @@ from rldsl.maths.losses import (
     value_loss,
 )
 from rldsl.maths.members import member_mean
+from rldsl.maths.streams import restore_stream, stream_state
 from rldsl.memory.rollout import Rollout
 from rldsl.nets.layout import Params
 from rldsl.spec.agent import PPO
+
+
+class Halted(NamedTuple):
+    """A member as it was when its epochs ended, while those of others go on."""
+
+    update: dict[str, Any]
+    shuffle: dict[str, Any]
+    figures: Tensor
 
 
 class PPOAgent(ActorCriticAgent[PPO]):
@@ -47,14 +56,16 @@ class PPOAgent(ActorCriticAgent[PPO]):
             return
         data = self.evaluate(rollout)
         self.count_targets(data)
+        explained = self.explained_variance(data)
         figures: list[Tensor] = []
+        halted: dict[int, Halted] = {}
         for epoch in range(self.spec.epochs):
             if epoch and self.spec.recompute_advantages:
                 data |= self._advantages_anew(rollout)
             self._pass(world.frame, data, figures)
-            if self._moved_too_far(figures[-1]):
+            if self._halt(figures, halted):
                 break
-        self.say(world.frame, torch.stack(figures).mean(0), explained_variance=self.explained_variance(data))
+        self.say(world.frame, self._settle(figures, halted), explained_variance=explained)
         if self.imitation is not None:
             self.imitation.learn(world.frame, rollout)
         self.remember()
@@ -93,16 +104,35 @@ class PPOAgent(ActorCriticAgent[PPO]):
         data = self.evaluate(rollout)
         return {name: data[name] for name in ("advantage", "target")}
 
-    def _moved_too_far(self, figures: Tensor) -> bool:
-        """Whether the last minibatch of every member is further from the old policy than the spec wants."""
+    def _halt(self, figures: list[Tensor], halted: dict[int, Halted]) -> bool:
+        """Notes the members whose last minibatch is further from the old policy than the spec wants: are these all?"""
         if self.spec.target_kl is None:
             return False
-        return bool((figures[:, self.names.index("kl")] > self.spec.target_kl).all())
+        too_far = figures[-1][:, self.names.index("kl")] > self.spec.target_kl
+        for member in too_far.nonzero().flatten().tolist():
+            if member not in halted:
+                shuffle = stream_state(self.streams["shuffle"][member])
+                halted[member] = Halted(self.update.save(member), shuffle, torch.stack(figures).mean(0)[member])
+        return len(halted) == self.members
+
+    def _settle(self, figures: list[Tensor], halted: Mapping[int, Halted]) -> Tensor:
+        """The mean of the figures `[M, K]`; a member that halted is again as it was then."""
+        mean = torch.stack(figures).mean(0)
+        for member, then in halted.items():
+            self.update.load(member, then.update)
+            restore_stream(self.streams["shuffle"][member], then.shuffle)
+            mean[member] = then.figures
+        return mean
 
     def _minibatches(self) -> int:
         """Minibatches of an epoch; of sequences each has at least one."""
         count = self.spec.rollout * self.num_envs // self.spec.minibatch
         return max(1, min(count, self.num_envs)) if self.recurrent else count
+
+    def forget_episodes(self) -> None:
+        super().forget_episodes()
+        if self.imitation is not None:
+            self.imitation.forget_episodes()
 
     def state(self, member: int) -> dict[str, Any]:
         imitation = self.imitation.state(member) if self.imitation else None

@@ -124,6 +124,9 @@ class SarsaAgent(GradientLearner[Sarsa]):
         error = value_loss(q, batch["target"])
         return error, torch.stack([error, member_mean(q)], 1)
 
+    def forget_episodes(self) -> None:
+        self.chosen = None
+
     def policy(self, num_envs: int, deterministic: bool, seeds: list[int]) -> Policy:
         actor = make_actor(self.network, self.update.flat.clone(), num_envs)
         streams = [stream(seed, "evaluate") for seed in seeds]

@@ -40,8 +40,10 @@ class SelfImitation:
     def learn(self, frame: int, rollout: Rollout) -> None:
         """Takes in the episodes that ended in the rollout, then steps on samples of the memory."""
         self._gather(rollout)
-        if any(memory.filled < self.spec.batch for memory in self.memories):
+        waiting = [member for member in range(len(self.memories)) if not self._ready(member)]
+        if len(waiting) == len(self.memories):
             return
+        kept = {member: self.update.save(member) for member in waiting}
         agent = self.agent
         lr = agent.learning_rate(frame)
         max_norm = agent.coefficients.one("grad_clip", frame, default=float("inf"))
@@ -49,6 +51,8 @@ class SelfImitation:
             batch, indices = self._sample()
             self._prioritize(batch, indices)
             self.update(lr, max_norm, {}, batch)
+        for member, saved in kept.items():  # the optimizer moves by its momentum where the gradient is 0
+            self.update.load(member, saved)
 
     def loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
         """policy_coef * -log pi(a) (R - V)+ + value_coef * 0.5 (R - V)+^2, with importance weights."""
@@ -85,12 +89,17 @@ class SelfImitation:
             returns[t] = total = steps[t][2] + gamma * total
         memory.add(np.stack([step[0] for step in steps]), np.stack([step[1] for step in steps]), returns)
 
+    def _ready(self, member: int) -> bool:
+        return self.memories[member].filled >= self.spec.batch
+
+    def _draw(self, member: int) -> tuple[np.ndarray, np.ndarray]:
+        """Indices and weights; what has no weight for a member that is not ready."""
+        if not self._ready(member):
+            return np.zeros(self.spec.batch, np.int64), np.zeros(self.spec.batch, np.float32)
+        return self.memories[member].sample(self.agent.streams["replay"][member], self.spec.batch, self.spec.beta)
+
     def _sample(self) -> tuple[dict[str, Tensor], list[np.ndarray]]:
-        streams = self.agent.streams["replay"]
-        drawn = [
-            memory.sample(random, self.spec.batch, self.spec.beta)
-            for memory, random in zip(self.memories, streams, strict=True)
-        ]
+        drawn = [self._draw(member) for member in range(len(self.memories))]
         indices = [index for index, _ in drawn]
         arrays = {
             name: np.stack([getattr(memory, name)[index] for memory, index in zip(self.memories, indices, strict=True)])
@@ -105,7 +114,13 @@ class SelfImitation:
         value = agent.network.value(agent.network.layout.views(agent.update.flat), batch["observation"])
         advantage = (batch["returns"] - value).cpu().numpy()
         for member, memory in enumerate(self.memories):
-            memory.prioritize(indices[member], advantage[member], self.spec.alpha)
+            if self._ready(member):
+                memory.prioritize(indices[member], advantage[member], self.spec.alpha)
+
+    def forget_episodes(self) -> None:
+        """The episodes under way will never end."""
+        for steps in self.open:
+            steps.clear()
 
     def state(self, member: int) -> dict[str, Any]:
         """One member's memory, and the episodes that it has under way."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Mapping
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ class Update:
         self.loss = loss
         self.state = rmsprop_state(flat) if isinstance(optimizer, spec.RMSprop) else adam_state(flat)
         self.compiled = compiled
-        self._move = torch.compile(self._whole, fullgraph=True, dynamic=False) if compiled else self._whole
+        self._move = _compile(self._whole) if compiled else self._whole
 
     def __call__(self, lr: Tensor, max_norm: Tensor, coefficients: Batch, batch: Batch) -> Tensor:
         """One step; returns the loss's figures and the norm of the gradient, `[M, K + 1]`."""
@@ -83,6 +84,17 @@ class Update:
         """Goes on from one member's saved state."""
         for name, tensor in {"flat": self.flat, **self.state}.items():
             tensor[member] = torch.from_numpy(np.array(saved[name])).to(tensor.device)
+
+
+def _compile(method: Any) -> Callable[..., Tensor]:
+    """Without guards: an update gets the same tensors, or others of the same shapes, for all its life.
+
+    A copy of the code for each: torch finds what it compiled by the code, and only guards tell one update from another.
+    """
+    code = method.__func__.__code__.replace()
+    function = FunctionType(code, method.__func__.__globals__, method.__name__)
+    options: dict[str, Any] = {"guard_filter_fn": lambda guards: [False for _ in guards]}
+    return torch.compile(MethodType(function, method.__self__), fullgraph=True, dynamic=False, options=options)
 
 
 def choose_compiled(compute: Compute, gradient_steps: int) -> bool:

@@ -76,7 +76,7 @@ def _of(command: Callable[..., int | None], file: Path) -> Callable[..., int | N
 def _run(app: typer.Typer, arguments: list[str], name: str) -> int:
     """Runs a command; an error that a person can mend is one sentence."""
     try:
-        return app(arguments, prog_name=name, standalone_mode=False) or 0
+        return int(app(arguments, prog_name=name, standalone_mode=False) or 0)
     except WrongUsage as error:
         error.show()
         return error.exit_code

@@ -67,11 +67,18 @@ def _refuse_adaptive(plan: Plan) -> None:
             raise SpecError(f"{part.name}: {part.search} can be planned but not run yet; .random(...) can")
 
 
+def _refuse_unimplemented(row: Row) -> None:
+    for part in (row.trial.env, row.trial.agent):
+        if not part.implementation:
+            raise SpecError(f"{row.experiment}: {type(part).__name__} can be planned but not run yet")
+
+
 def _pending(plan: Plan, existing: Existing, states: Sequence[str]) -> Iterator[Standing]:
     """The sessions to run, each once, however many experiments have it; says what is left alone and why."""
     seen: Counter[str] = Counter()
     ids: set[str] = set()
     for row in plan.rows():
+        _refuse_unimplemented(row)
         for one in existing.standings(row):
             if one.id in ids:
                 continue

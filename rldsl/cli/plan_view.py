@@ -40,7 +40,7 @@ def show_plan(plan: Plan, existing: Existing, everything: bool = False) -> None:
 
 
 def _show_part(part: Part) -> None:
-    search = f" by {part.search}" if part.search else ""
+    search = {None: "", "exhaustive": " of a grid"}.get(part.search, f" by {part.search}")
     target = f", target {part.target.score:g}" if part.target else ""
     size = f"{count(part.trials, 'trial')}{search} x {count(part.seeds, 'seed')} x {amount(part.frames)} frames"
     echo(f"[bold]{part.name}[/bold]  {size}{target}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rldsl.cli.tables import console, echo, escape
-from rldsl.cli.words import amount, duration
+from rldsl.cli.words import amount, duration, value
 from rldsl.plan.existing import Standing
 from rldsl.store.metrics import MetricsReader, Row
 from rldsl.store.session_dir import SessionDir
@@ -36,7 +36,7 @@ class Followed:
     @property
     def label(self) -> str:
         """Its experiment, what tells its trial from others, and its seed."""
-        differs = ",".join(f"{path.rpartition('.')[2]}={value}" for path, value in self.standing.row.differs.items())
+        differs = ",".join(f"{path.rpartition('.')[2]}={value(one)}" for path, one in self.standing.row.differs.items())
         return f"{self.standing.row.experiment}{f' {differs}' if differs else ''} seed {self.standing.seed}"
 
     def read(self) -> bool:

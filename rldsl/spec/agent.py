@@ -9,7 +9,7 @@ from annotated_types import Ge, Le
 from pydantic import Field
 
 from rldsl.spec.base import Count, Flag, Fraction, Kind, NonNegative, PerMember, Positive, Real, Spec
-from rldsl.spec.net import MLP, Net
+from rldsl.spec.net import MLP, Net, Recurrent
 from rldsl.spec.optimizer import Adam, Optimizer, RMSprop
 from rldsl.spec.schedule import FractionRate, Linear, NonNegativeRate, PositiveRate
 
@@ -28,12 +28,16 @@ class Agent(Kind, frozen=True):
     """The kinds of action space that the algorithm can act in."""
     packs: ClassVar[bool] = True
     """Whether its implementation trains several members at once."""
+    remembers: ClassVar[bool] = True
+    """Whether its network may be recurrent."""
 
     def problems(self, env: Environment, budget: Budget | None) -> Iterator[str]:
         """Sentences about settings that are fine alone and do not fit together."""
         if env.actions is not None and env.actions not in self.actions:
             able = " or ".join(sorted(self.actions))
             yield f"{type(self).__name__} needs {able} actions, and those of {env.label} are {env.actions}"
+        if not self.remembers and isinstance(getattr(self, "net", None), Recurrent):
+            yield f"{type(self).__name__} learns from single transitions: {type(self).__name__}.net cannot be recurrent"
 
 
 class Random(Agent, frozen=True):
@@ -72,6 +76,7 @@ class Reinforce(OnPolicy, frozen=True):
 
     kind: Literal["reinforce"] = "reinforce"
     implementation: ClassVar[str] = "rldsl.agents.reinforce:ReinforceAgent"
+    remembers: ClassVar[bool] = False
 
     lr: Annotated[NonNegativeRate, PerMember] = Field(default=2e-3, description="Learning rate")
     rollout: Count = Field(default=512, description="Steps of each environment between two updates")
@@ -144,6 +149,8 @@ class PPO(ActorCritic, frozen=True):
 
     def problems(self, env: Environment, budget: Budget | None) -> Iterator[str]:
         yield from super().problems(env, budget)
+        if self.sil is not None and isinstance(self.net, Recurrent):
+            yield "PPO.sil learns from single transitions: PPO.net cannot be recurrent with it"
         batch = self.rollout * env.num_envs
         if self.minibatch > batch:
             yield f"PPO.minibatch = {self.minibatch} is more than the batch of {_batch(self, env)}"
@@ -159,6 +166,7 @@ class Sarsa(Agent, frozen=True):
     kind: Literal["sarsa"] = "sarsa"
     implementation: ClassVar[str] = "rldsl.agents.sarsa:SarsaAgent"
     actions: ClassVar[frozenset[str]] = frozenset({"discrete"})
+    remembers: ClassVar[bool] = False
 
     gamma: Annotated[Fraction, PerMember] = Field(default=0.99, description="Discount")
     lr: Annotated[NonNegativeRate, PerMember] = Field(default=1e-3, description="Learning rate")

@@ -50,8 +50,9 @@ def whole(value: Any) -> Any:
     return value
 
 
-Whole: TypeAlias = Annotated[int, BeforeValidator(whole), Strict()]
-Count: TypeAlias = Annotated[Whole, Gt(0)]
+Whole: TypeAlias = Annotated[int, Strict(), BeforeValidator(whole)]
+Natural: TypeAlias = Annotated[int, Strict(), Ge(0), BeforeValidator(whole)]
+Count: TypeAlias = Annotated[int, Strict(), Gt(0), BeforeValidator(whole)]
 Real: TypeAlias = Annotated[float, Strict()]
 Positive: TypeAlias = Annotated[Real, Gt(0)]
 NonNegative: TypeAlias = Annotated[Real, Ge(0)]
@@ -81,7 +82,9 @@ class Spec(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     @model_validator(mode="before")
     @classmethod
     def _known_fields(cls, data: Any) -> Any:
-        """As `extra="forbid"`, but with the nearest valid names, at any depth."""
+        """As `extra="forbid"`, but with the nearest valid names, at any depth; a number stands for the first field."""
+        if data.__class__ in (int, float) and (names := cls._positional()):
+            return {names[0]: data}
         if isinstance(data, dict) and not data.keys() <= cls.__pydantic_fields__.keys():
             for name in data.keys() - cls.model_fields.keys():
                 valid = [field for field in cls.model_fields if field != "kind"]
@@ -92,10 +95,14 @@ class Spec(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     @classmethod
     def _by_name(cls, args: tuple[Any, ...]) -> dict[str, Any]:
         """Positional arguments, for the few fields declared with `kw_only=False`."""
-        names = [name for name, field in cls.model_fields.items() if field.kw_only is False]
+        names = cls._positional()
         if len(args) > len(names):
             raise TypeError(f"takes {len(names)} positional arguments ({', '.join(names)}), got {len(args)}")
         return dict(zip(names, args, strict=False))
+
+    @classmethod
+    def _positional(cls) -> list[str]:
+        return [name for name, field in cls.model_fields.items() if field.kw_only is False]
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:

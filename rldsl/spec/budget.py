@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from annotated_types import Ge
 from pydantic import Field
 
-from rldsl.spec.base import Count, Flag, NoHash, Real, Spec, Whole
+from rldsl.spec.base import Count, Flag, Natural, NoHash, Real, Spec
 
 SEARCH_SEEDS_FROM = 1_000_000
 """Benchmark seeds are below, search seeds from here on: no setting is chosen by the seeds that it is scored on."""
@@ -33,7 +32,7 @@ class Seeds(Spec, frozen=True):
     """The seeds `first`, `first + 1`, ...: each makes a session of every trial."""
 
     count: Count = Field(kw_only=False, default=1, description="How many")
-    first: Annotated[Whole, Ge(0)] = Field(default=0, description="The first of them")
+    first: Natural = Field(default=0, description="The first of them")
 
     def __iter__(self) -> Iterator[int]:  # type: ignore[override]
         return iter(range(self.first, self.first + self.count))

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
-from annotated_types import Ge, Gt
-from pydantic import BeforeValidator, Field, JsonValue, model_validator
+from annotated_types import Gt
+from pydantic import BeforeValidator, Field, JsonValue, Strict, model_validator
 
-from rldsl.spec.base import Count, Kind, Positive, Real, Spec, Unique, Whole, unique
+from rldsl.spec.base import Count, Kind, Natural, Positive, Real, Spec, Unique, Whole, unique, whole
 
 
 def plain(value: Any) -> Any:
@@ -143,7 +143,7 @@ class RandomSearch(Method, frozen=True):
 
     kind: Literal["random"] = "random"
     trials: Count = Field(kw_only=False, default=16, description="Draws")
-    seed: Annotated[Whole, Ge(0)] = Field(default=0, description="Of the draws")
+    seed: Natural = Field(default=0, description="Of the draws")
 
 
 class Asha(Method, frozen=True):
@@ -151,9 +151,11 @@ class Asha(Method, frozen=True):
 
     kind: Literal["asha"] = "asha"
     trials: Count = Field(kw_only=False, default=16, description="Draws")
-    seed: Annotated[Whole, Ge(0)] = Field(default=0, description="Of the draws")
+    seed: Natural = Field(default=0, description="Of the draws")
     grace: Count = Field(description="Frames that every trial gets")
-    eta: Annotated[Whole, Gt(1)] = Field(default=3, description="One in eta goes on at each rung")
+    eta: Annotated[int, Strict(), Gt(1), BeforeValidator(whole)] = Field(
+        default=3, description="One in eta goes on at each rung"
+    )
 
 
 class Nevergrad(Method, frozen=True):
@@ -161,7 +163,7 @@ class Nevergrad(Method, frozen=True):
 
     kind: Literal["nevergrad"] = "nevergrad"
     trials: Count = Field(kw_only=False, default=16, description="Trials in all")
-    seed: Annotated[Whole, Ge(0)] = Field(default=0, description="Of the optimizer")
+    seed: Natural = Field(default=0, description="Of the optimizer")
     optimizer: str = Field(default="NGOpt", description="As Nevergrad calls it")
 
 

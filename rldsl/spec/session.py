@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from annotated_types import Ge
 from pydantic import Field, JsonValue
 
-from rldsl.spec.base import SCHEMA, Spec, Whole
+from rldsl.spec.base import SCHEMA, Natural, Spec
 from rldsl.spec.budget import Target
 from rldsl.spec.experiment import Name, Trial
 
@@ -26,7 +25,7 @@ class Session(Spec, frozen=True):
 
     experiment: Name = Field(description="What it is called")
     trial: Trial = Field(description="What it does")
-    seed: Annotated[Whole, Ge(0)] = Field(description="The root of all its random numbers")
+    seed: Natural = Field(description="The root of all its random numbers")
     target: Target | None = Field(default=None, description="The score to reach")
     overrides: tuple[Override, ...] = Field(default=(), description="What differs from the experiment file")
 

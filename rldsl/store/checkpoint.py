@@ -67,9 +67,11 @@ def save_checkpoint(
     return final
 
 
-def load_checkpoint(directory: Path, *, tag: str | None = None) -> Checkpoint | None:
-    """The newest whole checkpoint, or that of `tag`; None if there is none."""
+def load_checkpoint(directory: Path, *, tag: str | None = None, at_most: int | None = None) -> Checkpoint | None:
+    """The newest whole checkpoint, of no later frame than `at_most`, or that of `tag`; None if there is none."""
     candidates = _numbered(directory) if tag is None else _existing(directory / tag, directory / f"{tag}{OLD}")
+    if at_most is not None:
+        candidates = [path for path in candidates if _frame_of(path) <= at_most]
     damaged: list[str] = []
     for path in candidates:
         try:

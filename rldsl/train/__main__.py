@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
     except Exception:
         traceback.print_exc()
         return 1
-    return 0 if outcome == "done" else STOPPED
+    return {"done": 0, "failed": 1}.get(outcome, STOPPED)
 
 
 class StopSignal:

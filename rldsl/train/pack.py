@@ -15,7 +15,7 @@ from rldsl.agents.contract import Learner, Setting
 from rldsl.spec.errors import SpecError
 from rldsl.spec.gin_text import session_gin
 from rldsl.spec.session import Session
-from rldsl.store.checkpoint import load_checkpoint, save_checkpoint
+from rldsl.store.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from rldsl.store.errors import StoreError
 from rldsl.store.provenance import Provenance, write_provenance
 from rldsl.store.session_dir import SessionDir
@@ -83,25 +83,34 @@ class Pack:
         self.world.figures = self._figures
         self.world.begin(seeds)
         self._restore()
-        self._journal("started", host=socket.gethostname(), pid=os.getpid(), members=len(seeds))
+        self._journal("started", host=socket.gethostname(), pid=os.getpid(), members=len(seeds), **self.agent.notes())
 
     def _figures(self) -> dict[str, Any]:
         return {**self.agent.figures(), **(self.evaluator.figures() if self.evaluator else {})}
 
     def _restore(self) -> None:
-        """Every member goes on from its last checkpoint; all of a pack stand at the same frame."""
-        found = [load_checkpoint(directory.checkpoints) for directory in self.directories]
-        frames = {checkpoint.frame if checkpoint else 0 for checkpoint in found}
-        if len(frames) > 1:
-            raise SpecError(f"sessions of one pack stand at different frames: {sorted(frames)}")
-        self.frame = frames.pop()
+        """Every member goes on from the last checkpoint at a frame of which all have one."""
+        found = self._common_checkpoints()
+        self.frame = found[0].frame if found[0] else 0
+        if self.frame and not self.world.envs.exact_resume:
+            self.world.begin([session.seed for session in self.sessions], f"from {self.frame}")
         for member, checkpoint in enumerate(found):
             if checkpoint is not None:
                 self.world.restore(member, checkpoint.state["world"], checkpoint.frame)
                 self.agent.restore(member, checkpoint.state["agent"])
                 if self.evaluator:
                     self.evaluator.restore(member, checkpoint.state["evaluation"])
-        self.best = [self._policy_state(member) for member in range(len(self.sessions))]
+        if self.frame and not self.world.envs.exact_resume:
+            self.agent.forget_episodes()
+        self.best = [self._best_so_far(member) for member in range(len(self.sessions))]
+
+    def _common_checkpoints(self) -> list[Checkpoint | None]:
+        """A process that was killed between two members' checkpoints left one of them further on than the other."""
+        folders = [directory.checkpoints for directory in self.directories]
+        found = [load_checkpoint(folder) for folder in folders]
+        while len(frames := {one.frame if one else 0 for one in found}) > 1:
+            found = [load_checkpoint(folder, at_most=min(frames)) for folder in folders]
+        return found
 
     def _train(self, stop: Stop) -> str:
         due = self._next_checkpoint()
@@ -135,6 +144,11 @@ class Pack:
                 recorder.improved = False
                 self.best[member] = self._policy_state(member)
 
+    def _best_so_far(self, member: int) -> tuple[int, dict[str, Any]]:
+        """What an earlier life kept as its best; in the first, what is there to begin with."""
+        saved = load_checkpoint(self.directories[member].checkpoints, tag="best")
+        return self._policy_state(member) if saved is None else (saved.frame, saved.state)
+
     def _policy_state(self, member: int) -> tuple[int, dict[str, Any]]:
         """What `enjoy` needs of a member as it is now."""
         return self.frame, {"agent": self.agent.state(member)}
@@ -154,9 +168,9 @@ class Pack:
                 state = {"world": self.world.state(member), "agent": self.agent.state(member)}
                 if self.evaluator:
                     state["evaluation"] = self.evaluator.state(member)
-                save_checkpoint(directory.checkpoints, self.frame, state)
                 frame, best = self.best[member]
                 save_checkpoint(directory.checkpoints, frame, best, tag="best")
+                save_checkpoint(directory.checkpoints, self.frame, state)  # last: it knows how good the best one is
         self._journal("checkpoint")
 
     def _journal(self, event: str, **facts: object) -> None:

@@ -32,9 +32,9 @@ class PackWorld:
         self.lengths = np.zeros(envs.rows, np.int64)
         self.next_log = budget.log_interval
 
-    def begin(self, seeds: Sequence[int]) -> None:
-        """Starts the first episode of every row."""
-        self.observation = self.envs.reset([row for seed in seeds for row in row_seeds(seed, self.num_envs)])
+    def begin(self, seeds: Sequence[int], stream: str = "train") -> None:
+        """Starts the first episode of every row; `stream` names the chance that its seeds are drawn from."""
+        self.observation = self.envs.reset([row for seed in seeds for row in row_seeds(seed, self.num_envs, stream)])
 
     @property
     def exhausted(self) -> bool:

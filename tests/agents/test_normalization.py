@@ -1,0 +1,106 @@
+"""Running normalisation: statistics of each member's own, raw values where nothing is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rldsl import PPO, Sarsa
+from rldsl.agents.contract import Setting
+from rldsl.agents.normalization import Normalization
+from rldsl.envs import Discrete, Spaces, Step
+
+M, N = 2, 4
+BOTH = PPO(normalize_observations=True, normalize_rewards=True)
+
+
+def normalization(*agents: Any, dtype: Any = np.float32) -> Normalization:
+    spaces = Spaces((3,), np.dtype(dtype), Discrete(2))
+    return Normalization(agents[0], Setting(agents, range(len(agents)), spaces, num_envs=N, frames=100))
+
+
+def observations(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(3.0, 2.0, (M, N, 3))
+
+
+def step(reward: np.ndarray, ended: np.ndarray) -> Step:
+    none, nothing = np.zeros(ended.size, bool), np.zeros(0)
+    return Step(nothing, reward.ravel(), none, ended.ravel(), ended.ravel().nonzero()[0], nothing)
+
+
+def test_observations_come_to_mean_0_and_deviation_1_of_their_own_member() -> None:
+    one = normalization(BOTH, BOTH)
+    seen = [observations(seed) * np.array([1.0, 50.0])[:, None, None] for seed in range(50)]
+    for each in seen:
+        normalized = one.observe(each)
+    whole = np.concatenate(seen, 1)
+    expected = (seen[-1] - whole.mean(1, keepdims=True)) / whole.std(1, keepdims=True)
+    np.testing.assert_allclose(normalized, np.clip(expected, -10, 10), rtol=1e-3, atol=1e-3)
+
+
+def test_looking_does_not_count() -> None:
+    one = normalization(BOTH, BOTH)
+    one.observe(observations())
+    before = one.save(0)
+    first, again = one.look(observations(1)), one.look(observations(1))
+    np.testing.assert_array_equal(first, again)
+    for name, array in one.save(0)["observations"].items():
+        np.testing.assert_array_equal(array, before["observations"][name])
+
+
+def test_what_is_far_out_is_clipped() -> None:
+    one = normalization(BOTH, BOTH)
+    one.observe(observations())
+    assert np.abs(one.look(observations() + 1e6)).max() == 10.0
+
+
+def test_nothing_is_done_where_nothing_is_asked() -> None:
+    one = normalization(PPO(), PPO())
+    np.testing.assert_array_equal(one.observe(observations()), observations())
+    assert one.look(observations()).dtype == np.float32
+    pixels = np.full((M, N, 3), 200, np.uint8)
+    assert one.look(pixels) is pixels
+    reward = np.full((M, N), -7.0)
+    np.testing.assert_array_equal(one.reward(step(reward, np.zeros((M, N), bool))), reward)
+    assert one.save(0) == {"observations": None, "rewards": None}
+
+
+def test_an_agent_that_knows_no_normalisation_of_rewards_has_none() -> None:
+    assert normalization(Sarsa(normalize_observations=True)).rewards is None
+
+
+def test_rewards_are_divided_by_the_deviation_of_the_members_own_discounted_return() -> None:
+    gammas, random = (0.9, 0.5), np.random.default_rng(0)
+    one = normalization(*(BOTH.with_(gamma=gamma) for gamma in gammas))
+    running, history = np.zeros((M, N)), [[], []]
+    for _ in range(200):
+        reward, ended = random.normal(size=(M, N)), random.random((M, N)) < 0.1
+        scaled = one.reward(step(reward, ended))
+        running = np.array(gammas)[:, None] * running + reward
+        for member in range(M):
+            history[member] += running[member].tolist()
+        expected = reward / np.array([np.std(member) for member in history])[:, None]
+        running[ended] = 0.0
+    np.testing.assert_allclose(scaled, np.clip(expected, -10, 10), rtol=1e-2)
+
+
+@pytest.mark.parametrize("member", range(M))
+def test_one_members_nan_stays_its_own(member: int) -> None:
+    healthy, poisoned = normalization(BOTH, BOTH), normalization(BOTH, BOTH)
+    seen, other = observations(), 1 - member
+    broken = seen.copy()
+    broken[member] = np.nan
+    np.testing.assert_array_equal(poisoned.observe(broken)[other], healthy.observe(seen)[other])
+    np.testing.assert_array_equal(poisoned.look(seen)[other], healthy.look(seen)[other])
+
+
+def test_a_member_goes_on_from_its_saved_statistics() -> None:
+    one, other = normalization(BOTH, BOTH), normalization(BOTH, BOTH)
+    reward, ended = observations()[..., 0], np.zeros((M, N), bool)
+    one.observe(observations())
+    one.reward(step(reward, ended))
+    other.load(0, one.save(1))
+    np.testing.assert_array_equal(other.look(observations(1)[::-1])[0], one.look(observations(1))[1])
+    np.testing.assert_array_equal(other.reward(step(reward[::-1], ended))[0], one.reward(step(reward, ended))[1])

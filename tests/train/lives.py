@@ -1,0 +1,71 @@
+"""Lives of a pack: `python -m rldsl.train` as processes of their own, forked from one that has imported torch."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from random import Random
+
+from project import rows, until
+
+from rldsl.plan.overrides import Overridden
+from rldsl.plan.plan import make_plan
+from rldsl.spec.budget import Seeds
+from rldsl.spec.experiment import Experiment, Trial
+from rldsl.spec.session import Session
+
+_server = multiprocessing.get_context("forkserver")
+_server.set_forkserver_preload(["rldsl.agents.ppo", "rldsl.agents.sarsa", "rldsl.train.__main__", "rldsl.envs.classic"])
+
+
+class Lives:
+    """Sessions of a plan file, trained as one pack in a run directory, life after life."""
+
+    def __init__(self, runs: Path, *sessions: Session) -> None:
+        self.sessions = sessions
+        self.runs = runs
+        self.paths = [runs / one.directory for one in sessions]
+        self.plan = runs.with_suffix(".json")
+        runs.parent.mkdir(parents=True, exist_ok=True)
+        make_plan([Overridden(_experiment(number, one)) for number, one in enumerate(sessions)]).save(self.plan)
+
+    def start(self) -> BaseProcess:
+        names = [word for one in self.sessions for word in ("--session", one.id)]
+        process = _server.Process(target=_main, args=([str(self.plan), "--runs", str(self.runs), *names],))
+        process.start()
+        return process
+
+    def live(self) -> int:
+        """One life, to its end; its exit code."""
+        process = self.start()
+        process.join(60)
+        assert process.exitcode is not None
+        return process.exitcode
+
+    def kill(self, points: int, later: float) -> None:
+        """One life, ended without warning so many seconds after the given number of log points are written."""
+        process = self.start()
+        until(lambda: len(rows(self.paths[0])) >= points or not process.is_alive())
+        process.join(later)
+        process.kill()
+        process.join()
+        assert process.exitcode == -9, "it ended by itself before it could be killed"
+
+
+def moments(name: str, points: int) -> list[tuple[int, float]]:
+    """Three moments of a session, each a number of log points and a little later, always the same ones for a name."""
+    random = Random(name)
+    return [(points, random.uniform(0, 0.01)) for points in sorted(random.sample(range(1, points - 5), 3))]
+
+
+def _experiment(number: int, one: Session) -> Experiment:
+    fields = {name: getattr(one.trial, name) for name in Trial.model_fields}
+    return Experiment(name=f"test{number}", seeds=Seeds(1, first=one.seed), **fields)
+
+
+def _main(arguments: list[str]) -> None:
+    from rldsl.train.__main__ import main
+
+    sys.exit(main(arguments))
