@@ -40,7 +40,7 @@ class ReinforceAgent(OnPolicyAgent[Reinforce]):
         weight = normalize_per_member(returns) if self.spec.normalize_returns else returns
         log_prob, entropy = self.actions.log_prob(policy, batch["action"]), self.actions.entropy(policy)
         policy_loss = reinforce_loss(log_prob, weight)
-        scale = returns.flatten(1).std(1).clamp(min=1.0).unsqueeze(1)
+        scale = returns.flatten(1).std(1, correction=0).clamp(min=1.0).unsqueeze(1)
         value_loss = member_mean(((value - returns) / scale).square())
         loss = policy_loss + value_loss - entropy_bonus(entropy, coefficients["entropy"])
         return loss, torch.stack([policy_loss, value_loss, member_mean(entropy)], 1)

@@ -62,6 +62,10 @@ Flag: TypeAlias = Annotated[bool, Strict()]
 Sizes: TypeAlias = tuple[Count, ...]
 
 
+def _is_ours(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] == "rldsl"
+
+
 class Spec(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """A frozen model. A mistake in its constructor is a `SpecError` that names the line where it was written."""
 
@@ -106,6 +110,9 @@ class Spec(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        known = Spec.models.setdefault(cls.__name__, cls)
+        if _is_ours(known) and not _is_ours(cls):
+            raise SpecError(f"{cls.__name__} is the name of a class of rldsl: choose another", line_of_user())
         Spec.models[cls.__name__] = cls
 
     @classmethod

@@ -86,7 +86,11 @@ class Pack:
         self._journal("started", host=socket.gethostname(), pid=os.getpid(), members=len(seeds), **self.agent.notes())
 
     def _figures(self) -> dict[str, Any]:
-        return {**self.agent.figures(), **(self.evaluator.figures() if self.evaluator else {})}
+        """What a log point says beside return and speed; an evaluation that is due is made for it."""
+        if self.evaluator is None:
+            return dict(self.agent.figures())
+        self.evaluator.look(self.agent, self.world.frame)
+        return {**self.agent.figures(), **self.evaluator.figures()}
 
     def _restore(self) -> None:
         """Every member goes on from the last checkpoint at a frame of which all have one."""
@@ -137,8 +141,6 @@ class Pack:
                 self.active[member] = False
                 self.agent.retire(member)
                 self.directories[member].journal.append("failed", frame=self.frame, reason=f"diverged: {DIVERGED}")
-        if self.evaluator:
-            self.evaluator.look(self.agent, self.frame)
         for member, recorder in enumerate(self.recorders):
             if recorder.improved:
                 recorder.improved = False

@@ -39,7 +39,7 @@ def test_the_columns_are_empty_until_the_first_evaluation_and_then_tell_of_the_l
     env = Chain(num_envs=4)
     pack = train(tmp_path, session(agent, env, frames=512, log_every=32, evaluation=Evaluation(128)))
     points = curve(pack.directories[0].path)
-    evaluated = points["frame"] > 128
+    evaluated = points["frame"] >= 128
     assert np.isnan(points["eval_return"][~evaluated]).all()
     assert set(points["eval_return"][evaluated]) == {1.0} and set(points["eval_length"][evaluated]) == {5.0}
 
