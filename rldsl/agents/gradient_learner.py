@@ -61,7 +61,7 @@ class GradientLearner(Learner, Generic[S]):
         self.streams = {name: [stream(seed, name) for seed in setting.seeds] for name in STREAMS}
         self.network = self.build_network()
         flat = self.network.init(self.streams["init"]).to(self.device)
-        compiled = choose_compiled(setting.compute, self.gradient_steps())
+        compiled = choose_compiled(setting.compute, self.gradient_steps(), recurrent=self.network.state_size > 0)
         self.update = Update(self.network.layout, flat, self.spec.optimizer, self.loss, compiled)
         self.actor = make_actor(self.network, flat, self.num_envs)
         self.coefficients = Coefficients(setting.specs, setting.frames, self.device)

@@ -45,11 +45,11 @@ class ActionSpace:
         if self.discrete:
             return categorical_log_prob(cast(Tensor, policy), action)
         density = squashed_gaussian_log_prob if self.squash else gaussian_log_prob
-        gaussian = cast(Gaussian[Tensor], policy)
+        gaussian = cast("Gaussian[Tensor]", policy)
         return density(gaussian.mean, gaussian.log_std, action)
 
     def entropy(self, policy: Policy) -> Tensor:
         """Entropy, of the Gaussian before tanh where it is squashed; `[M, 1]` if no observation changes it."""
         if self.discrete:
             return categorical_entropy(cast(Tensor, policy))
-        return gaussian_entropy(cast(Gaussian[Tensor], policy).log_std)
+        return gaussian_entropy(cast("Gaussian[Tensor]", policy).log_std)

@@ -97,9 +97,10 @@ def _compile(method: Any) -> Callable[..., Tensor]:
     return torch.compile(MethodType(function, method.__self__), fullgraph=True, dynamic=False, options=options)
 
 
-def choose_compiled(compute: Compute, gradient_steps: int) -> bool:
-    """Whether to compile; says once why not where it was meant to."""
-    wanted = compute.compile == "on" or (compute.compile == "auto" and gradient_steps >= REPAYING_STEPS)
+def choose_compiled(compute: Compute, gradient_steps: int, recurrent: bool = False) -> bool:
+    """Whether to compile; says once why not where it was meant to. A loop over time takes too long to compile."""
+    repaid = gradient_steps >= REPAYING_STEPS and not recurrent
+    wanted = compute.compile == "on" or (compute.compile == "auto" and repaid)
     if wanted and compute.device == "cpu" and not any(map(shutil.which, ("g++", "c++", "clang++"))):
         print("rldsl: no C++ compiler is there: updates run eager", file=sys.stderr)  # noqa: T201 (the session's log)
         return False

@@ -1,0 +1,44 @@
+"""Every algorithm's whole update is one graph: it traces without a break, whatever its options."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+
+from rldsl import A2C, PPO, SIL, AdamW, Classic, Reinforce, Sarsa, experiment
+from rldsl.spec.agent import Agent
+from rldsl.spec.session import Session
+from rldsl.store.provenance import Provenance
+from rldsl.train.pack import Pack, open_directories
+
+SMALL = PPO(rollout=32, minibatch=64, epochs=1)
+CASES = {
+    "ppo, continuous": (SMALL.with_(normalize_observations=True, normalize_rewards=True), "Pendulum-v1"),
+    "ppo, squashed": (
+        SMALL.with_(squash=True, log_std=None, value_clip=True, value_target_scaling=True),
+        "Pendulum-v1",
+    ),
+    "ppo, shared": (SMALL.with_(shared=True, value_clip=True, optimizer=AdamW()), "CartPole-v1"),
+    "ppo, self-imitation": (SMALL.with_(sil=SIL(updates=2, batch=32, buffer=500)), "CartPole-v1"),
+    "a2c": (A2C(rollout=16, critic_lr=1e-3), "Pendulum-v1"),
+    "reinforce": (Reinforce(rollout=16), "CartPole-v1"),
+    "sarsa": (Sarsa(), "CartPole-v1"),
+}
+
+
+@pytest.mark.parametrize(("agent", "env"), CASES.values(), ids=CASES.keys())
+def test_the_whole_update_is_one_graph(agent: Agent, env: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "compile", partial(_traced, torch.compile))
+    declared = experiment("x").env(Classic(env, num_envs=4)).agent(agent).frames(512).compute(compile="on")
+    trial = declared.build().base()
+    sessions = [Session(experiment="x", trial=trial, seed=seed) for seed in range(2)]
+    pack = Pack(sessions, open_directories(tmp_path, sessions), Provenance({}, ""))
+    assert pack.run(lambda: None) == "done"
+    assert pack.agent.notes()["compiled"] is True
+
+
+def _traced(compile: object, function: object, **options: object) -> object:
+    """Traced as always, and then run without the minutes that a C++ compiler would take."""
+    options.pop("options")
+    return compile(function, backend="eager", **options)  # type: ignore[operator]
