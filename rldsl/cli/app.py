@@ -6,16 +6,19 @@ import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import typer
 
 from rldsl.cli import commands
 from rldsl.cli.load import Declared, know
+from rldsl.cli.options import Choice
 from rldsl.spec.errors import SpecError
 from rldsl.store.errors import StoreError
 
-OF_A_FILE: tuple[Callable[..., int | None], ...] = (
+Command: TypeAlias = Callable[..., int | None]
+
+OF_A_FILE: tuple[Command, ...] = (
     commands.train,
     commands.plan,
     commands.search,
@@ -24,7 +27,7 @@ OF_A_FILE: tuple[Callable[..., int | None], ...] = (
     commands.resume,
     commands.report,
 )
-OF_RLDSL: tuple[Callable[..., int | None], ...] = (
+OF_RLDSL: tuple[Command, ...] = (
     commands.new,
     commands.list_,
     commands.diff,
@@ -43,7 +46,7 @@ def run_file(file: Path, experiments: Declared, arguments: list[str]) -> int:
         arguments = ["train", *arguments]
     app = _app(f"The experiments of {file.name}; without a command, they are trained.")
     for command in OF_A_FILE:
-        app.command()(_of(command, file))
+        app.command()(_spelled_out(command, file))
     return _run(app, arguments, f"python {file}")
 
 
@@ -51,7 +54,7 @@ def run_rldsl(arguments: list[str]) -> int:
     """What the console script does."""
     app = _app("Deep reinforcement learning experiments as code: declare, plan, launch, watch, report.")
     for command in (*OF_A_FILE, *OF_RLDSL):
-        app.command(command.__name__.rstrip("_"))(command)
+        app.command(command.__name__.rstrip("_"))(_spelled_out(command))
     return _run(app, arguments, "rldsl")
 
 
@@ -59,15 +62,20 @@ def _app(help: str) -> typer.Typer:
     return typer.Typer(help=help, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 
-def _of(command: Callable[..., int | None], file: Path) -> Callable[..., int | None]:
-    """The command for one file: without the argument that names it."""
+def _spelled_out(command: Command, file: Path | None = None) -> Command:
+    """The command with the options of its `choice` as its own; for one file, without the argument that names it."""
+    own = inspect.signature(command, eval_str=True)
+    options = inspect.signature(Choice, eval_str=True).parameters if "choice" in own.parameters else {}
+    chosen = [one for name, one in options.items() if file is None or name != "file"]
+    parameters = [*chosen, *(one for name, one in own.parameters.items() if name != "choice")]
 
-    def call(**options: Any) -> int | None:
-        return command(file=file, **options)
+    def call(**given: Any) -> int | None:
+        if options:
+            choice = {one.name: given.pop(one.name) for one in chosen}
+            given["choice"] = Choice(**({"file": file} | choice if file else choice))
+        return command(**given)
 
-    signature = inspect.signature(command, eval_str=True)
-    parameters = [one for name, one in signature.parameters.items() if name != "file"]
-    call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {one.name: one.annotation for one in parameters}
     call.__name__, call.__doc__ = command.__name__, command.__doc__
     return call
@@ -79,7 +87,7 @@ def _run(app: typer.Typer, arguments: list[str], name: str) -> int:
         return int(app(arguments, prog_name=name, standalone_mode=False) or 0)
     except WrongUsage as error:
         error.show()
-        return error.exit_code
+        return int(error.exit_code)
     except (SpecError, StoreError) as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return 2

@@ -14,13 +14,7 @@ from rldsl.plan.existing import Existing
 
 
 def train(
-    file: given.File,
-    only: given.Only = None,
-    set: given.Set = None,
-    gin: given.Gin = None,
-    gin_file: given.GinFile = None,
-    frames: given.Frames = None,
-    seeds: given.Seeds = None,
+    choice: Choice,
     plan: given.FrozenPlan = None,
     on: given.On = "local",
     runs: given.Runs = RUNS,
@@ -28,18 +22,11 @@ def train(
     """Train what is not done yet. Ctrl-C loses nothing: the same command goes on."""
     from rldsl.cli.foreground import run_plan
 
-    chosen = Choice(file, only, set, gin, gin_file, frames, seeds)
-    return run_plan(chosen.plan(sampled=False, frozen=plan), runs, on, file)
+    return run_plan(choice.plan(sampled=False, frozen=plan), runs, on, choice.file)
 
 
 def plan(
-    file: given.File,
-    only: given.Only = None,
-    set: given.Set = None,
-    gin: given.Gin = None,
-    gin_file: given.GinFile = None,
-    frames: given.Frames = None,
-    seeds: given.Seeds = None,
+    choice: Choice,
     runs: given.Runs = RUNS,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Freeze the plan into a file.")] = None,
     all: Annotated[bool, typer.Option("--all", help="List every session.")] = False,
@@ -49,7 +36,7 @@ def plan(
     from rldsl.cli.plan_view import print_json, show_plan
     from rldsl.cli.tables import echo
 
-    made = Choice(file, only, set, gin, gin_file, frames, seeds).plan()
+    made = choice.plan()
     if out is not None:
         made.save(out)
     if json:
@@ -61,84 +48,53 @@ def plan(
 
 
 def search(
-    file: given.File,
-    only: given.Only = None,
-    set: given.Set = None,
-    gin: given.Gin = None,
-    gin_file: given.GinFile = None,
-    frames: given.Frames = None,
-    seeds: given.Seeds = None,
+    choice: Choice,
     on: given.On = "local",
     runs: given.Runs = RUNS,
 ) -> int:
     """Run the searches of the file, on seeds of their own. Ctrl-C loses nothing: the same command goes on."""
     from rldsl.cli.foreground import run_plan, show_best
 
-    made = Choice(file, only, set, gin, gin_file, frames, seeds).plan(sampled=True)
-    code = run_plan(made, runs, on, file, searching=True)
+    made = choice.plan(sampled=True)
+    code = run_plan(made, runs, on, choice.file, searching=True)
     show_best(made, runs)
     return code
 
 
 def status(
-    file: given.File,
-    only: given.Only = None,
-    set: given.Set = None,
-    gin: given.Gin = None,
-    gin_file: given.GinFile = None,
-    frames: given.Frames = None,
-    seeds: given.Seeds = None,
+    choice: Choice,
     runs: given.Runs = RUNS,
     json: given.Json = False,
 ) -> None:
     """Show how the sessions of the file stand: state, frames, speed, return."""
     from rldsl.cli.status_view import of_plan, show
 
-    show(of_plan(Choice(file, only, set, gin, gin_file, frames, seeds).plan(), Existing(runs)), as_json=json)
+    show(of_plan(choice.plan(), Existing(runs)), as_json=json)
 
 
 def stop(
-    file: given.File,
-    only: given.Only = None,
-    set: given.Set = None,
-    gin: given.Gin = None,
-    gin_file: given.GinFile = None,
-    frames: given.Frames = None,
-    seeds: given.Seeds = None,
+    choice: Choice,
     runs: given.Runs = RUNS,
 ) -> None:
     """Ask the running sessions of the file to checkpoint and stop."""
     from rldsl.cli.stop import stop_sessions
 
-    stop_sessions(Choice(file, only, set, gin, gin_file, frames, seeds).plan(), Existing(runs))
+    stop_sessions(choice.plan(), Existing(runs))
 
 
 def resume(
-    file: given.File,
-    only: given.Only = None,
-    set: given.Set = None,
-    gin: given.Gin = None,
-    gin_file: given.GinFile = None,
-    frames: given.Frames = None,
-    seeds: given.Seeds = None,
+    choice: Choice,
     on: given.On = "local",
     runs: given.Runs = RUNS,
 ) -> int:
     """Go on with the sessions that were stopped or failed, and start no new ones."""
     from rldsl.cli.foreground import run_plan
 
-    chosen = Choice(file, only, set, gin, gin_file, frames, seeds)
-    return run_plan(chosen.plan(), runs, on, file, states=("resume", "failed"), searching=True)
+    return run_plan(choice.plan(), runs, on, choice.file, states=("resume", "failed"), searching=True)
 
 
 def report(
-    file: given.File,
-    only: given.Only = None,
-    set: given.Set = None,
-    gin: given.Gin = None,
-    gin_file: given.GinFile = None,
-    frames: given.Frames = None,
-    seeds: given.Seeds = None,
+    choice: Choice,
     runs: given.Runs = RUNS,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Also write a compact file for each trial.")
@@ -148,7 +104,7 @@ def report(
     from rldsl.cli.report_view import show_outcomes
     from rldsl.report.outcome import outcomes
 
-    made = Choice(file, only, set, gin, gin_file, frames, seeds).plan(sampled=False)
+    made = choice.plan(sampled=False)
     show_outcomes(outcomes(made, Existing(runs)), out)
 
 

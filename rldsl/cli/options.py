@@ -52,13 +52,13 @@ RUNS = Path("runs")
 class Choice:
     """What a command line chose of a file: which experiments, with which overrides."""
 
-    file: Path
-    only: Sequence[str] | None = None
-    set: Sequence[str] | None = None
-    gin: Sequence[str] | None = None
-    gin_file: Sequence[Path] | None = None
-    frames: str | None = None
-    seeds: str | None = None
+    file: File
+    only: Only = None
+    set: Set = None
+    gin: Gin = None
+    gin_file: GinFile = None
+    frames: Frames = None
+    seeds: Seeds = None
 
     def plan(self, sampled: bool | None = None, frozen: Path | None = None) -> Plan:
         """The plan; `sampled` chooses searches or all but searches, unless they are asked for by name."""
@@ -69,7 +69,12 @@ class Choice:
         return make_plan(apply(chosen, self._sources()))
 
     def _frozen(self, path: Path) -> Plan:
-        given = {"--only": self.only, "--set": self.set, "--gin": self.gin, "--gin-file": self.gin_file}
+        given: dict[str, object] = {
+            "--only": self.only,
+            "--set": self.set,
+            "--gin": self.gin,
+            "--gin-file": self.gin_file,
+        }
         given |= {"--frames": self.frames, "--seeds": self.seeds}
         if changed := [name for name, value in given.items() if value]:
             raise SpecError(f"--plan runs a plan exactly as it is: {', '.join(changed)} cannot change it")
