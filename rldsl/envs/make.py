@@ -19,10 +19,10 @@ def box2d(env: spec.Box2D, rows: int) -> VectorEnv:
 
 
 def mujoco(env: spec.MuJoCo, rows: int) -> VectorEnv:
-    """Gymnasium's own, stepped one after the other."""
-    from rldsl.envs.gym import GymnasiumEnv
+    """Our own rows on MuJoCo's batches."""
+    from rldsl.envs.mujoco import make
 
-    return GymnasiumEnv(env.id, rows)
+    return make(env, rows)
 
 
 def gym(env: spec.Gym, rows: int) -> VectorEnv:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import MinLen
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, ValidationInfo, field_validator
 
-from rldsl.spec.base import Below1, Count, Flag, Kind, Whole
+from rldsl.spec import mujoco_options
+from rldsl.spec.base import Below1, Count, Flag, Kind, Natural
 from rldsl.spec.catalog import CONTINUOUS, AtariId, Box2DId, ClassicId, MuJoCoId, PlaygroundId
 
 ActionKind = Literal["discrete", "continuous"]
@@ -66,6 +67,15 @@ class MuJoCo(Environment, frozen=True):
     kind: Literal["mujoco"] = "mujoco"
     implementation: ClassVar[str] = "rldsl.envs.make:mujoco"
     id: MuJoCoId = Field(kw_only=False, description="As Gymnasium calls it")
+    options: dict[str, JsonValue] = Field(
+        default={}, description="Options of the task, as Gymnasium calls them; a range may have None for no limit"
+    )
+
+    @field_validator("options", mode="before")
+    @classmethod
+    def _options_of_the_task(cls, options: Any, info: ValidationInfo) -> Any:
+        known = isinstance(options, dict) and "id" in info.data  # what is wrong otherwise is said elsewhere
+        return mujoco_options.checked(info.data["id"], options) if known else options
 
     @property
     def actions(self) -> ActionKind:
@@ -76,11 +86,10 @@ class Atari(Environment, frozen=True):
     """The Arcade Learning Environment: Machado et al. (2018)."""
 
     kind: Literal["atari"] = "atari"
-    implementation: ClassVar[str] = "rldsl.envs.make:atari"
     id: AtariId = Field(kw_only=False, description="The game, as in ALE/<game>-v5")
     sticky: Below1 = Field(default=0.25, description="Chance that the last action is repeated")
     frame_skip: Count = Field(default=4, description="Emulator frames of one action")
-    noop_max: Whole = Field(default=30, ge=0, description="Most idle actions at the start of a game")
+    noop_max: Natural = Field(default=30, description="Most idle actions at the start of a game")
     life_loss: Flag = Field(default=True, description="A lost life ends the episode for learning, not the game")
     full_actions: Flag = Field(default=False, description="All 18 actions instead of the game's own")
 
@@ -93,7 +102,6 @@ class Playground(Environment, frozen=True):
     """MuJoCo Playground: Zakka et al. (2025); needs the extra `playground`."""
 
     kind: Literal["playground"] = "playground"
-    implementation: ClassVar[str] = "rldsl.envs.make:playground"
     id: PlaygroundId = Field(kw_only=False, description="As Playground calls it")
 
     @property

@@ -83,7 +83,7 @@ def test_a_saved_state_does_not_change_with_the_environment(id: str) -> None:
 def test_a_state_of_other_rows_is_refused() -> None:
     env = classic.make("CartPole-v1", 2)
     env.reset([0, 1])
-    with pytest.raises(EnvError, match="2 rows, this environment 3"):
+    with pytest.raises(EnvError, match="2 rows, to be restored into 3"):
         classic.make("CartPole-v1", 3).restore(env.state())
 
 

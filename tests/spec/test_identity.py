@@ -25,7 +25,7 @@ GOLDEN = {
 IDS = {
     "random": "de952a9ff48c",
     "ppo": "a8de2d7947a7",
-    "hopper": "c0ab4bc985d1",
+    "hopper": "b69d7e795513",
     "atari": "14aa45d85ecb",
     "gym": "1be086722fb1",
 }

@@ -1,0 +1,43 @@
+"""What the two tasks with a humanoid share."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rldsl.envs.mujoco.base import MuJoCoEnv, Rows
+
+WORLD = 1
+"""The first body, which does not move."""
+ROOT = 6
+"""The first degrees of freedom, which no actuator moves."""
+
+
+class HumanoidBody(MuJoCoEnv):
+    """Observes inertias, velocities and forces of all bodies beside positions and velocities of the joints."""
+
+    needs_contact_forces = True
+
+    def _bind(self) -> None:
+        super()._bind()
+        self.cinert, self.cvel, self.qfrc_actuator, self.cfrc_ext = map(
+            self.bind, ("cinert", "cvel", "qfrc_actuator", "cfrc_ext")
+        )
+
+    def _control_cost(self) -> np.ndarray:
+        """In float64, unlike in the other tasks: it is of the simulation's controls, not of the agent's."""
+        return self.options.ctrl_cost_weight * np.square(self.ctrl).sum(axis=1)
+
+    def _contact_cost(self, weight: float, limits: tuple[float, float]) -> np.ndarray:
+        return (weight * np.square(self.cfrc_ext).reshape(self.rows, -1).sum(axis=1)).clip(*limits)
+
+    def _observe(self, rows: Rows) -> Sequence[np.ndarray]:
+        options = self.options
+        parts = (
+            (True, self.qpos[rows, 2 * options.exclude_current_positions_from_observation :]),
+            (True, self.qvel[rows]),
+            (options.include_cinert_in_observation, self.cinert[rows, WORLD:]),
+            (options.include_cvel_in_observation, self.cvel[rows, WORLD:]),
+            (options.include_qfrc_actuator_in_observation, self.qfrc_actuator[rows, ROOT:]),
+            (options.include_cfrc_ext_in_observation, self.cfrc_ext[rows, WORLD:]),
+        )
+        return [part.reshape(len(part), -1) for included, part in parts if included]
