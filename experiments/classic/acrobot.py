@@ -16,10 +16,11 @@ ppo_sil = (
 a2c = acrobot.agent(
     A2C(
         gamma=0.98,
-        rollout=8,
+        lam=0.98,
+        rollout=16,
         lr=Linear(2e-3),
-        critic_lr=Linear(3e-3),
-        entropy=0.0,
+        critic_lr=Linear(5e-3),
+        entropy=Linear(0.02, over=60_000),
         normalize_advantages=True,
         optimizer=Adam(),
     )
