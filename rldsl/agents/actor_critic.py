@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -22,11 +22,12 @@ from rldsl.spec import agent as spec
 
 A = TypeVar("A", bound=spec.ActorCritic)
 
-ITEMS = ("observation", "action", "log_prob", "advantage", "target", "value")
-
 
 class ActorCriticAgent(OnPolicyAgent[A]):
     """A policy and a value; what an item of a batch is, a transition or a sequence, depends on the network."""
+
+    learns_from: ClassVar[tuple[str, ...]] = ("observation", "action", "advantage", "target")
+    """What of a rollout its loss needs."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
@@ -68,8 +69,8 @@ class ActorCriticAgent(OnPolicyAgent[A]):
     def items(self, data: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """What minibatches are drawn from: transitions `[M, T * N, ...]`, or sequences `[M, N, T, ...]`."""
         if not self.recurrent:
-            return {name: data[name].flatten(1, 2) for name in ITEMS}
-        sequences = {name: data[name].transpose(1, 2) for name in (*ITEMS, "starts")}
+            return {name: data[name].flatten(1, 2) for name in self.learns_from}
+        sequences = {name: data[name].transpose(1, 2) for name in (*self.learns_from, "starts")}
         return sequences | {"memory": self.memory}
 
     def judge(self, params: Params, items: Batch) -> tuple[Tensor, Tensor, Tensor]:

@@ -60,8 +60,9 @@ class GradientLearner(Learner, Generic[S]):
         self.members, self.num_envs = setting.members, setting.num_envs
         self.streams = {name: [stream(seed, name) for seed in setting.seeds] for name in STREAMS}
         self.network = self.build_network()
+        self.recurrent = self.network.state_size > 0
         flat = self.network.init(self.streams["init"]).to(self.device)
-        compiled = choose_compiled(setting.compute, self.gradient_steps(), recurrent=self.network.state_size > 0)
+        compiled = choose_compiled(setting.compute, self.gradient_steps(), self.recurrent)
         self.update = Update(self.network.layout, flat, self.spec.optimizer, self.loss, compiled)
         self.actor = make_actor(self.network, flat, self.num_envs)
         self.coefficients = Coefficients(setting.specs, setting.frames, self.device)
@@ -102,7 +103,7 @@ class GradientLearner(Learner, Generic[S]):
         return {"compiled": self.update.compiled, "device": str(self.device)}
 
     def diverged(self) -> np.ndarray:
-        return ~torch.isfinite(self.update.flat).all(1).cpu().numpy()
+        return ~torch.isfinite(self.update.flat.sum(1)).cpu().numpy()
 
     def retire(self, member: int) -> None:
         for tensor in (self.update.flat, *self.update.state.values()):

@@ -16,8 +16,6 @@ from rldsl.maths.streams import stream
 from rldsl.memory.rollout import Rollout
 from rldsl.nets.acting import make_actor
 from rldsl.nets.actor_critic import ActorCritic
-from rldsl.nets.heads import Gaussian
-from rldsl.nets.heads import Policy as Distribution
 from rldsl.nets.layout import Params
 from rldsl.nets.sampling import greedy, sample
 from rldsl.spec.agent import OnPolicy
@@ -42,10 +40,6 @@ class OnPolicyAgent(GradientLearner[S]):
     def build_network(self) -> ActorCritic:
         return ActorCritic.build(self.spec.net, self.setting.spaces, log_std=self.spec.log_std)
 
-    @property
-    def recurrent(self) -> bool:
-        return self.network.state_size > 0
-
     def collect(self, world: World) -> Rollout | None:
         """Acts for T steps; None if the budget ended on the way, with nothing left to learn for."""
         rollout = self.rollout
@@ -59,9 +53,10 @@ class OnPolicyAgent(GradientLearner[S]):
             rollout.action[t] = action
             step = world.step(self.actions.to_env(action).reshape(-1, *self.actions.shape))
             rollout.write(t, step, self.normalization.reward(step))
-            self.starts = rollout.ended[t].copy()
+            self.starts = rollout.ended[t]
             if world.exhausted:
                 return None
+        self.starts = self.starts.copy()  # the next rollout is written over this one
         self.last = self.normalization.look(self.by_member(world.observation))
         return rollout
 
@@ -71,35 +66,32 @@ class OnPolicyAgent(GradientLearner[S]):
 
     @torch.no_grad()
     def evaluate(self, rollout: Rollout) -> dict[str, Tensor]:
-        """Log-probabilities and values, once over the whole rollout, and the value of what really came next."""
+        """Values, once over the whole rollout, and the value of what really came next."""
         params = self.network.layout.views(self.update.flat)
         data = {name: rollout.tensor(getattr(rollout, name), self.device) for name in READ}
         last = torch.from_numpy(self.last).to(self.device)
-        judged = self._judge_sequences if self.recurrent else self._judge_transitions
-        data["log_prob"], data["value"], after, states = judged(params, data, last)
+        value_all = self._value_sequences if self.recurrent else self._value_transitions
+        data["value"], after, states = value_all(params, data, last)
         data["next_value"] = torch.cat([data["value"][:, 1:], after.unsqueeze(1)], 1)
         self._value_truncations(rollout, params, data["next_value"], states)
         return data
 
-    def _judge_transitions(
+    def _value_transitions(
         self, params: Params, data: Mapping[str, Tensor], last: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Log-probabilities and values `[M, T, N]`, and the values `[M, N]` after them, in one pass."""
-        shape = data["reward"].shape
-        observations = torch.cat([data["observation"], last.unsqueeze(1)], 1).flatten(1, 2)
-        policy, values = self.network.policy_and_value(params, observations)
-        log_prob = self.actions.log_prob(_first(policy, shape[1] * shape[2]), data["action"].flatten(1, 2))
-        value = values.reshape(shape[0], shape[1] + 1, shape[2])
-        return log_prob.reshape(shape), value[:, :-1], value[:, -1], self.memory
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Values `[M, T, N]`, and those `[M, N]` after them, in one pass."""
+        observations = torch.cat([data["observation"], last.unsqueeze(1)], 1)
+        values = self.network.value(params, observations.flatten(1, 2)).reshape(observations.shape[:3])
+        return values[:, :-1], values[:, -1], self.memory
 
-    def _judge_sequences(
+    def _value_sequences(
         self, params: Params, data: Mapping[str, Tensor], last: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The same with a memory, which the next rollout goes on with."""
-        policy, value, states = self.network.unroll(params, data["observation"], data["starts"], self.memory)
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The same with a memory, in which the next rollout goes on."""
+        _, value, states = self.network.unroll(params, data["observation"], data["starts"], self.memory)
         after = self._value_after(params, last, states[:, -1], data["ended"][:, -1])
         self.next_memory = states[:, -1]
-        return self.actions.log_prob(policy, data["action"]), value, after, states
+        return value, after, states
 
     def _value_after(self, params: Params, observation: Tensor, state: Tensor, starts: Tensor) -> Tensor:
         """The value `[M, N]` of the observations that follow a state."""
@@ -151,14 +143,6 @@ class OnPolicyAgent(GradientLearner[S]):
         super().restore(member, state)
         self.starts[member] = state["starts"]
         self.memory[member] = torch.from_numpy(np.array(state["memory"])).to(self.device)
-
-
-def _first(policy: Distribution, count: int) -> Distribution:
-    """The distribution at the first `count` of the observations."""
-    if isinstance(policy, Gaussian):
-        log_std = policy.log_std
-        return Gaussian(policy.mean[:, :count], log_std[:, :count] if log_std.shape[1] > 1 else log_std)
-    return policy[:, :count]
 
 
 def shuffled(streams: list[np.random.Generator], count: int, size: int) -> Iterator[Tensor]:

@@ -42,6 +42,7 @@ class PPOAgent(ActorCriticAgent[PPO]):
 
     names = ("policy_loss", "value_loss", "entropy", "kl", "clip_fraction")
     columns = (*names, "grad_norm", "lr", "explained_variance")
+    learns_from = (*ActorCriticAgent.learns_from, "log_prob", "value")
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
@@ -55,6 +56,7 @@ class PPOAgent(ActorCriticAgent[PPO]):
         if rollout is None:
             return
         data = self.evaluate(rollout)
+        data["log_prob"] = self._log_prob(data)
         self.count_targets(data)
         explained = self.explained_variance(data)
         figures: list[Tensor] = []
@@ -98,6 +100,16 @@ class PPOAgent(ActorCriticAgent[PPO]):
         if self.spec.value_clip:
             return 0.5 * clipped_value_loss(value, items["value"], target, coefficients["clip"], scale)
         return value_loss(value, target, scale)
+
+    @torch.no_grad()
+    def _log_prob(self, data: Mapping[str, Tensor]) -> Tensor:
+        """What the policy that acted thought of its actions, once over the whole rollout, `[M, T, N]`."""
+        params = self.network.layout.views(self.update.flat)
+        if self.recurrent:
+            policy = self.network.unroll(params, data["observation"], data["starts"], self.memory).policy
+            return self.actions.log_prob(policy, data["action"])
+        policy = self.network.policy(params, data["observation"].flatten(1, 2))
+        return self.actions.log_prob(policy, data["action"].flatten(1, 2)).reshape(data["reward"].shape)
 
     def _advantages_anew(self, rollout: Rollout) -> dict[str, Tensor]:
         """With the value as it is by now; the old policy stays the one that acted."""
