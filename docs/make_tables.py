@@ -1,11 +1,13 @@
-"""Writes the tables of fields in the documents, from the fields' own descriptions.
+"""Writes the tables of the documents: of fields, from their own descriptions; of scores and speed, from results/.
 
 A table stands between `<!-- fields: PPO -->` and `<!-- end of fields -->`; `python docs/make_tables.py` writes it anew.
-`<!-- fields: PPO, as ActorCritic -->` leaves out the fields in which PPO is as ActorCritic is.
+`<!-- fields: PPO, as ActorCritic -->` leaves out the fields in which PPO is as ActorCritic is. Scores and speed stand
+between `<!-- scores -->` and `<!-- end of scores -->`, `<!-- speed -->` and `<!-- end of speed -->`.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,39 @@ import rldsl.cli.commands  # noqa: F401  (every spec is defined once this is the
 from rldsl.spec.base import NoHash, PerMember, Spec
 
 DOCS = Path(__file__).resolve().parent
+RESULTS = DOCS.parent / "results"
 MARKED = re.compile(r"(<!-- fields: (\w+)(?:, as (\w+))? -->\n).*?(<!-- end of fields -->)", re.DOTALL)
 
 
 def with_tables(text: str) -> str:
     """A document with its tables as they should be."""
-    return MARKED.sub(lambda found: f"{found[1]}{table(found[2], found[3])}{found[4]}", text)
+    text = MARKED.sub(lambda found: f"{found[1]}{table(found[2], found[3])}{found[4]}", text)
+    for name, made in (("scores", scores), ("speed", speed)):
+        marked = re.compile(f"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
+        text = marked.sub(lambda found, made=made: f"{found[1]}{made()}{found[2]}", text)
+    return text
+
+
+def scores() -> str:
+    """A line for each trial in results/."""
+    found = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*/*.json"))]
+    rows = (
+        f"| {one['env']} | {one['experiment']} | {one['score']:.1f} | {one['interval_95'][0]:.1f} .. "
+        f"{one['interval_95'][1]:.1f} | {one['n']} | {one['frames']:,} |\n"
+        for one in found
+    )
+    return f"\n| environment | experiment | score | 95% | n | frames |\n|---|---|---|---|---|---|\n{''.join(rows)}\n"
+
+
+def speed() -> str:
+    """A line for each work and peer in results/speed.json."""
+    measured = json.loads((RESULTS / "speed.json").read_text())["medians"]
+    rows = (
+        f"| {one['work']} | {one['peer']} | {one['ours_fps']:,.0f} | {one['peer_fps']:,.0f} | {one['ratio']:.1f} |\n"
+        for one in measured
+        if one["peer_fps"]
+    )
+    return f"\n| work | peer | rldsl, fps | peer, fps | ratio |\n|---|---|---|---|---|\n{''.join(rows)}\n"
 
 
 def table(name: str, base: str | None) -> str:
