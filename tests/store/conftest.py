@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -57,10 +58,17 @@ def child() -> Iterator[Callable[..., Child]]:
 
 
 @pytest.fixture
-def file_size_limit() -> Iterator[Callable[[int], None]]:
-    """Makes files larger than a limit fail to grow, as on a full disk."""
-    import resource
+def file_size_limit() -> Callable[[int], None]:
+    """Makes files larger than a limit fail to grow, as on a full disk, until the test has run."""
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    return lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
 
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Lifts the limit before pytest says how the test went: its own output may be a file."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        return (yield)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
