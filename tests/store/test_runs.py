@@ -66,7 +66,7 @@ def test_names_that_would_leave_the_layout(slug):
 
 
 def test_importing_the_store_imports_nothing_heavy():
-    heavy = "numpy torch gymnasium jax psutil safetensors tensorboard pydantic rich typer".split()  # noqa: SIM905
+    heavy = "numpy torch gymnasium jax psutil safetensors tensorboard rich typer".split()  # noqa: SIM905
     modules = "rldsl.store, rldsl.store.provenance, rldsl.store.checkpoint, rldsl.store.tensorboard, rldsl.store.runs"
     script = f"import sys, {modules}; print([name for name in {heavy} if name in sys.modules])"
     root = Path(__file__).parents[2]
