@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+NARROW = 100
+"""Columns of a terminal below which tables are set closer."""
+
+
 @cache
 def console() -> Console:
     """The terminal, or whatever the output goes to."""
@@ -36,7 +40,8 @@ def table(names: Sequence[str], rows: Sequence[Sequence[str]], right: Collection
     from rich.table import Table
 
     kept = [index for index, _ in enumerate(names) if any(row[index] for row in rows)]
-    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    gap = 1 if console().width < NARROW else 2
+    shown = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
     for index in kept:
         shown.add_column(names[index], justify="right" if names[index] in right else "left", overflow="fold")
     for row in rows:
