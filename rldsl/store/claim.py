@@ -82,6 +82,8 @@ def _locked(lock: Path, alive: Path) -> Iterator[None]:
     finally:
         if os.getpid() == owner:  # in a forked worker it is closed already, and its number may be another file
             _held_locks.discard(fd)
+            with suppress(OSError):
+                fcntl.flock(fd, fcntl.LOCK_UN)  # closing alone would wait for a fork that has not yet closed its copy
             os.close(fd)
 
 
