@@ -134,7 +134,6 @@ class _Foreground:
         self.run = LocalRun([maker.job(pack) for pack in packs], launcher)
         self.runs = runs
         self.followed: dict[str, Followed] = {}
-        self.ended = 0
 
     def wait(self, stop: _Stop) -> None:
         """Returns when all have ended; if it cannot go on, no job is left running behind its back."""
@@ -173,11 +172,10 @@ class _Foreground:
         for job in ended:
             for id in job.sessions:
                 self._ended(self.followed.pop(id), job, display)
-        display.update(self.followed.values(), self.ended, len(self.standings))
+        display.update(self.followed.values())
 
     def _ended(self, one: Followed, job: Job, display: Display) -> None:
         one.read()
-        self.ended += 1
         report = one.directory.report()
         display.ended(one, report.state)
         code = self.run.exit_codes[job]

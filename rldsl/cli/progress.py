@@ -72,7 +72,7 @@ class Display(Protocol):
 
     def __enter__(self) -> Display: ...
     def __exit__(self, *_: object) -> None: ...
-    def update(self, running: Iterable[Followed], ended: int, total: int) -> None:
+    def update(self, running: Iterable[Followed]) -> None:
         """Shows the sessions that run now."""
 
     def ended(self, one: Followed, state: str) -> None:
@@ -80,7 +80,7 @@ class Display(Protocol):
 
 
 class LiveDisplay:
-    """A progress bar per running session, and one for all."""
+    """A progress bar per running session."""
 
     def __init__(self) -> None:
         from rich.progress import BarColumn, Progress, TextColumn
@@ -106,7 +106,7 @@ class LiveDisplay:
     def __exit__(self, *_: object) -> None:
         self.progress.stop()
 
-    def update(self, running: Iterable[Followed], ended: int, total: int) -> None:
+    def update(self, running: Iterable[Followed]) -> None:
         for one in list(running)[:SHOWN]:
             self._update(one)
 
@@ -135,7 +135,7 @@ class PlainDisplay:
     def __exit__(self, *_: object) -> None:
         return None
 
-    def update(self, running: Iterable[Followed], ended: int, total: int) -> None:
+    def update(self, running: Iterable[Followed]) -> None:
         for one in running:
             step = STEPS * one.frame // one.standing.frames
             if step > self.reported.get(one.standing.id, -1):

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 
 from rldsl.plan.plan import Row
+from rldsl.spec.session import session_id
 from rldsl.store.runs import Runs
 from rldsl.store.session_dir import SessionDir, StateReport
 
@@ -26,7 +27,7 @@ class Standing:
 
     @property
     def id(self) -> str:
-        return f"{self.row.id}-s{self.seed}"
+        return session_id(self.row.id, self.seed)
 
     @property
     def frames(self) -> int:

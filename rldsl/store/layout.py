@@ -34,10 +34,6 @@ def seed_name(seed: int) -> str:
     return f"seed-{seed}"
 
 
-def session_id(trial: str, seed: int) -> str:
-    return f"{trial}-s{seed}"
-
-
 def trial_of(name: str) -> str | None:
     """The trial's hash in the name of its directory; None for a foreign name."""
     match = _TRIAL_NAME.fullmatch(name)

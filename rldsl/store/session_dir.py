@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from rldsl.spec.session import session_id
 from rldsl.store import layout
 from rldsl.store.claim import hold, is_held
 from rldsl.store.errors import CannotWrite, StoreError, cannot_write
@@ -105,7 +106,7 @@ class SessionDir:
     def id(self) -> str:
         if self.trial is None or self.seed is None:
             raise StoreError(f"{self.path} is not named like the directory of a session")
-        return layout.session_id(self.trial, self.seed)
+        return session_id(self.trial, self.seed)
 
     def exists(self) -> bool:
         return self.session.exists()

@@ -12,7 +12,7 @@ from types import FrameType
 
 from rldsl.spec.errors import SpecError
 from rldsl.spec.experiment import Trial
-from rldsl.spec.session import Override, Session
+from rldsl.spec.session import Override, Session, session_id
 from rldsl.store.errors import StoreError
 from rldsl.store.plan_file import read_plan
 from rldsl.store.provenance import collect
@@ -64,7 +64,7 @@ def planned_sessions(plan: Path, ids: list[str]) -> list[Session]:
     found: dict[str, Session] = {}
     for row in trials:
         for seed in row["seeds"]:
-            if (name := f"{row['id']}-s{seed}") in ids and name not in found:
+            if (name := session_id(row["id"], seed)) in ids and name not in found:
                 found[name] = _session(row, seed, experiments[row["experiment"]])
     if missing := [one for one in ids if one not in found]:
         raise SpecError(f"the plan {plan} has no session {', '.join(missing)}")
