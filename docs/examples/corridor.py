@@ -24,8 +24,8 @@ class Corridor(Environment, frozen=True):
         return "discrete"
 
 
-def make_corridor(spec: Corridor, rows: int) -> "CorridorEnv":
-    """What `implementation` names: from the spec to so many rows."""
+def make_corridor(spec: Corridor, rows: int, threads: int) -> "CorridorEnv":
+    """What `implementation` names: from the spec to so many rows, on at most so many threads."""
     return CorridorEnv(spec.length, rows)
 
 

@@ -1,31 +1,31 @@
-"""From an environment's spec to its rows: what the specs name as their implementation."""
+"""From an environment's spec to its rows, on so many threads: what the specs name as their implementation."""
 
 from rldsl.envs.contract import VectorEnv
 from rldsl.spec import environment as spec
 
 
-def classic(env: spec.Classic, rows: int) -> VectorEnv:
+def classic(env: spec.Classic, rows: int, threads: int) -> VectorEnv:
     """Our own numpy batch."""
     from rldsl.envs.classic import make
 
     return make(env.id, rows)
 
 
-def box2d(env: spec.Box2D, rows: int) -> VectorEnv:
+def box2d(env: spec.Box2D, rows: int, threads: int) -> VectorEnv:
     """Gymnasium's own, stepped one after the other."""
     from rldsl.envs.gym import GymnasiumEnv
 
     return GymnasiumEnv(env.id, rows)
 
 
-def mujoco(env: spec.MuJoCo, rows: int) -> VectorEnv:
+def mujoco(env: spec.MuJoCo, rows: int, threads: int) -> VectorEnv:
     """Our own rows on MuJoCo's batches."""
     from rldsl.envs.mujoco import make
 
-    return make(env, rows)
+    return make(env, rows, threads)
 
 
-def gym(env: spec.Gym, rows: int) -> VectorEnv:
+def gym(env: spec.Gym, rows: int, threads: int) -> VectorEnv:
     """Whatever is registered with Gymnasium."""
     from rldsl.envs.gym import GymnasiumEnv
 

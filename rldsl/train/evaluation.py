@@ -19,8 +19,8 @@ EVALUATED = ("eval_return", "eval_length")
 class Evaluator:
     """Plays one episode in each of `episodes` environments a member; the n-th evaluation has seeds of its own."""
 
-    def __init__(self, spec: Evaluation, env: Environment, seeds: Sequence[int]) -> None:
-        self.spec, self.env, self.seeds = spec, env, list(seeds)
+    def __init__(self, spec: Evaluation, env: Environment, seeds: Sequence[int], threads: int) -> None:
+        self.spec, self.env, self.seeds, self.threads = spec, env, list(seeds), threads
         self.done = 0
         self.results = np.full((len(EVALUATED), len(seeds)), np.nan)
 
@@ -36,7 +36,7 @@ class Evaluator:
 
     def _play(self, agent: Learner) -> np.ndarray:
         members, count = len(self.seeds), self.spec.episodes
-        envs = implementation(self.env)(self.env, members * count)
+        envs = implementation(self.env)(self.env, members * count, self.threads)
         seeds = [row for seed in self.seeds for row in row_seeds(seed, count, f"evaluate {self.done}")]
         policy = agent.policy(count, self.spec.deterministic, [seed + self.done for seed in self.seeds])
         observation = envs.reset(seeds)

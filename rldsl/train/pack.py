@@ -59,11 +59,12 @@ class Pack:
         for directory in self.directories:
             write_provenance(directory.path, self.origin)
         trial, seeds = self.trial, [session.seed for session in self.sessions]
-        envs = implementation(trial.env)(trial.env, len(seeds) * trial.env.num_envs)
+        threads = trial.compute.threads
+        envs = implementation(trial.env)(trial.env, len(seeds) * trial.env.num_envs, threads)
         stack.callback(envs.close)
         learner: type[Learner] = implementation(trial.agent)
         if "torch" in sys.modules:
-            sys.modules["torch"].set_num_threads(trial.compute.threads)
+            sys.modules["torch"].set_num_threads(threads)
         self.agent = learner(
             Setting(
                 specs=[session.trial.agent for session in self.sessions],
@@ -74,7 +75,7 @@ class Pack:
                 compute=trial.compute,
             )
         )
-        self.evaluator = Evaluator(trial.evaluation, trial.env, seeds) if trial.evaluation else None
+        self.evaluator = Evaluator(trial.evaluation, trial.env, seeds, threads) if trial.evaluation else None
         columns = (*learner.columns, *(EVALUATED if self.evaluator else ()))
         self.recorders = [Recorder(one, columns, one.report().seconds) for one in self.directories]
         for recorder in self.recorders:

@@ -121,7 +121,7 @@ def test_a_saved_state_is_a_copy_and_of_as_many_rows() -> None:
 
 @pytest.mark.parametrize("id", OF_EACH_PHYSICS)
 def test_the_number_of_threads_does_not_matter(id: str) -> None:
-    one, two = make(MuJoCo(id), 5, nthread=1), make(MuJoCo(id), 5, nthread=2)
+    one, two = make(MuJoCo(id), 5, threads=1), make(MuJoCo(id), 5, threads=2)
     np.testing.assert_array_equal(one.reset(range(5)), two.reset(range(5)))
     actions = actions_for(one, 150)
     assert_same(play(one, actions), play(two, actions))
@@ -164,10 +164,10 @@ def test_a_mujoco_without_batches_goes_through_gymnasium_and_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spec = MuJoCo("Hopper-v5", options={"healthy_z_range": (0.9, None), "frame_skip": 3})
-    ours = rldsl.envs.make.mujoco(spec, 2)
+    ours = rldsl.envs.make.mujoco(spec, 2, threads=1)
     assert not capsys.readouterr().err
     monkeypatch.setattr(rldsl.envs.mujoco, "has_batches", lambda: False)
-    fallback = rldsl.envs.make.mujoco(spec, 2)
+    fallback = rldsl.envs.make.mujoco(spec, 2, threads=1)
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "no `mujoco.batch`: Hopper-v5 goes through Gymnasium" in said
     assert isinstance(fallback, GymnasiumEnv) and not isinstance(ours, GymnasiumEnv)

@@ -127,7 +127,7 @@ def assert_same_bits(ours: np.ndarray, theirs: np.ndarray, name: str) -> None:
 
 def assert_equal_runs(spec: MuJoCo, rows: int, steps: int) -> tuple[int, int]:
     """Both through the same random actions, some beyond the bounds; gives the terminations and truncations."""
-    env, peer, seeds = make(spec, rows), Peer(spec, rows), row_seeds(0, rows)
+    env, peer, seeds = make(spec, rows, threads=2), Peer(spec, rows), row_seeds(0, rows)
     assert isinstance(env, MuJoCoEnv)
     assert_same_bits(env.reset(seeds), peer.reset(seeds), "first observation")
     rng, action, terminations, truncations = np.random.default_rng(1), env.spaces.action, 0, 0

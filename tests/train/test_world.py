@@ -88,7 +88,7 @@ def test_a_member_that_is_not_active_is_not_logged(tmp_path: Path) -> None:
 def test_an_episode_that_is_under_way_survives(tmp_path: Path) -> None:
     worlds = []
     for name in ("one", "two"):
-        world = PackWorld(classic(PENDULUM, 2), 2, Budget(10_000), [recorder(tmp_path / name)], [True])
+        world = PackWorld(classic(PENDULUM, 2, threads=1), 2, Budget(10_000), [recorder(tmp_path / name)], [True])
         world.begin([0])
         worlds.append(world)
     one, other = worlds

@@ -8,8 +8,8 @@ from rldsl.envs.mujoco.options import native
 from rldsl.spec.environment import MuJoCo
 
 
-def make(env: MuJoCo, rows: int, nthread: int | None = None) -> VectorEnv:
-    """Rows of a task on `nthread` threads, by default one for each core at hand; Gymnasium's own without batches."""
+def make(env: MuJoCo, rows: int, threads: int = 1) -> VectorEnv:
+    """Rows of a task on so many threads; Gymnasium's own, on one, where mujoco has no batches."""
     if not has_batches():
         from rldsl.envs.gym import GymnasiumEnv
 
@@ -21,7 +21,7 @@ def make(env: MuJoCo, rows: int, nthread: int | None = None) -> VectorEnv:
         return GymnasiumEnv(env.id, rows, native(env.options))
     from rldsl.envs.mujoco.tasks import TASKS
 
-    return TASKS[env.id](rows, env.options, nthread)
+    return TASKS[env.id](rows, env.options, threads)
 
 
 def has_batches() -> bool:

@@ -1,6 +1,5 @@
 """What the MuJoCo tasks share: rows of a batch, time limits, autoreset, random streams, saved states."""
 
-import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -38,16 +37,14 @@ class MuJoCoEnv(VectorEnv):
     needs_contact_forces: ClassVar[bool] = False
     """Whether the task looks at `cfrc_ext`, which a plain batch leaves empty."""
 
-    def __init__(self, rows: int, options: Mapping[str, Any], nthread: int | None = None) -> None:
+    def __init__(self, rows: int, options: Mapping[str, Any], threads: int = 1) -> None:
         if rows < 1:
             raise EnvError(f"An environment needs at least one row, but got {rows}.")
         self.rows = rows
         self.options = complete(self.id, options)
         self.model = MjModel.from_xml_path(str(_assets() / self.model_file))
         self.seconds = self.model.opt.timestep * self.options.frame_skip
-        self._batch = (ForceBatch if self.needs_contact_forces else Batch)(
-            self.model, rows, nthread or min(rows, _cores())
-        )
+        self._batch = (ForceBatch if self.needs_contact_forces else Batch)(self.model, rows, min(rows, threads))
         self.qpos, self.qvel, self.ctrl = map(self.bind, ("qpos", "qvel", "ctrl"))
         self.first_qpos, self.first_qvel = self.model.qpos0, np.zeros(self.model.nv)
         self._bind()
@@ -139,11 +136,6 @@ def _assets() -> Path:
     if found is None or found.origin is None:
         raise EnvError("The MuJoCo tasks need Gymnasium's models: `pip install gymnasium`.")
     return Path(found.origin).parent / "envs" / "mujoco" / "assets"
-
-
-def _cores() -> int:
-    """Those that this process may use, where the system can tell."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _generator(state: Any) -> np.random.Generator:

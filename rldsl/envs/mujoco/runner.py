@@ -16,8 +16,8 @@ class Runner(MuJoCoEnv):
     ground_positions: ClassVar[int] = 1
     """How many positions say where on the ground the body is: the policy does not see them unless it is asked for."""
 
-    def __init__(self, rows: int, options: Mapping[str, Any], nthread: int | None = None) -> None:
-        super().__init__(rows, options, nthread)
+    def __init__(self, rows: int, options: Mapping[str, Any], threads: int = 1) -> None:
+        super().__init__(rows, options, threads)
         self._last_place = np.zeros(rows)
 
     def _place(self, rows: Rows) -> np.ndarray:
