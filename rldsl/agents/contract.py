@@ -43,7 +43,7 @@ class World(Protocol):
         """Whether the budget is used up: an iteration ends there."""
 
     def step(self, actions: np.ndarray) -> Step:
-        """Acts in all rows."""
+        """Acts in all rows; what it gives is what to learn from, which may differ from what is scored."""
 
 
 Policy: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -94,3 +94,11 @@ class Learner(ABC):
     @abstractmethod
     def restore(self, member: int, state: Mapping[str, Any]) -> None:
         """One member goes on from a saved state."""
+
+    def policy_state(self, member: int) -> dict[str, Any]:
+        """What `policy` needs of one member: of its state, the part that is kept of the best one."""
+        return self.state(member)
+
+    def restore_policy(self, member: int, state: Mapping[str, Any]) -> None:
+        """One member's policy is as it was, from what `policy_state` or `state` gave."""
+        self.restore(member, state)

@@ -22,7 +22,7 @@ from rldsl.spec.net import Net
 from rldsl.spec.optimizer import Optimizer
 from rldsl.spec.schedule import Schedule
 
-STREAMS = ("init", "act", "shuffle", "replay")
+STREAMS = ("init", "act", "shuffle", "replay", "noise")
 
 
 class GradientSpec(Protocol):
@@ -34,10 +34,6 @@ class GradientSpec(Protocol):
     def lr(self) -> float | Schedule: ...
     @property
     def grad_clip(self) -> float | None: ...
-    @property
-    def rollout(self) -> int: ...
-    @property
-    def normalize_observations(self) -> bool: ...
     @property
     def net(self) -> Net: ...
     @property
@@ -77,14 +73,21 @@ class GradientLearner(Learner, Generic[S]):
     def loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
         """The loss `[M]` of a batch, and figures `[M, K]` about it."""
 
+    @abstractmethod
     def gradient_steps(self) -> int:
-        """Gradient steps of the whole session: one for each rollout, unless an algorithm takes more."""
-        return self.setting.frames // (self.spec.rollout * self.num_envs)
+        """Gradient steps of the whole session."""
+
+    def by_member(self, rows: np.ndarray) -> np.ndarray:
+        """`[rows, ...]` as `[M, N, ...]`."""
+        return rows.reshape(self.members, self.num_envs, *rows.shape[1:])
 
     def learn(self, frame: int, batch: Batch, coefficients: Batch) -> Tensor:
         """One step of the optimizer at the rates of this frame."""
-        max_norm = self.coefficients.one("grad_clip", frame, default=float("inf"))
-        return self.update(self.learning_rate(frame), max_norm, coefficients, batch)
+        return self.update(*self.rates(frame), coefficients, batch)
+
+    def rates(self, frame: int) -> tuple[Tensor, Tensor]:
+        """Learning rate, and the bound `[M]` on the gradient's norm."""
+        return self.learning_rate(frame), self.coefficients.one("grad_clip", frame, default=float("inf"))
 
     def learning_rate(self, frame: int) -> Tensor:
         """Of each member `[M]`, or of each parameter `[M, P]`."""
@@ -108,6 +111,14 @@ class GradientLearner(Learner, Generic[S]):
     def retire(self, member: int) -> None:
         for tensor in (self.update.flat, *self.update.state.values()):
             tensor[member] = 0.0
+
+    def policy_state(self, member: int) -> dict[str, Any]:
+        flat = self.update.save(member)["flat"]
+        return {"update": {"flat": flat}, "normalization": self.normalization.save(member)}
+
+    def restore_policy(self, member: int, state: Mapping[str, Any]) -> None:
+        self.update.load(member, {"flat": state["update"]["flat"]})
+        self.normalization.load(member, state["normalization"])
 
     def state(self, member: int) -> dict[str, Any]:
         return {

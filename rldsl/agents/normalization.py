@@ -28,8 +28,8 @@ class Normalization:
         self.shape = (members, num_envs)
         self.gamma = np.array([one.gamma for one in setting.specs])  # type: ignore[attr-defined]
         shape = setting.spaces.observation_shape
-        self.observations: State | None = moments_state(members, shape) if spec.normalize_observations else None
-        scaled = getattr(spec, "normalize_rewards", False)
+        seen, scaled = (getattr(spec, f"normalize_{what}", False) for what in ("observations", "rewards"))
+        self.observations: State | None = moments_state(members, shape) if seen else None
         self.rewards: State | None = reward_scale_state(members, num_envs) if scaled else None
 
     def observe(self, observation: np.ndarray) -> np.ndarray:

@@ -37,6 +37,9 @@ class OnPolicyAgent(GradientLearner[S]):
         self.starts = np.ones((self.members, self.num_envs), bool)
         self.memory = torch.zeros(self.members, self.num_envs, self.network.state_size, device=self.device)
 
+    def gradient_steps(self) -> int:
+        return self.setting.frames // (self.spec.rollout * self.num_envs)
+
     def build_network(self) -> ActorCritic:
         return ActorCritic.build(self.spec.net, self.setting.spaces, log_std=self.spec.log_std)
 
@@ -59,10 +62,6 @@ class OnPolicyAgent(GradientLearner[S]):
         self.starts = self.starts.copy()  # the next rollout is written over this one
         self.last = self.normalization.look(self.by_member(world.observation))
         return rollout
-
-    def by_member(self, rows: np.ndarray) -> np.ndarray:
-        """`[rows, ...]` as `[M, N, ...]`."""
-        return rows.reshape(self.members, self.num_envs, *rows.shape[1:])
 
     @torch.no_grad()
     def evaluate(self, rollout: Rollout) -> dict[str, Tensor]:

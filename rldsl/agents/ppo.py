@@ -76,10 +76,10 @@ class PPOAgent(ActorCriticAgent[PPO]):
         """One epoch: every item once, in minibatches."""
         coefficients = self.coefficients.at(frame, "clip", "entropy", "value_coef")
         coefficients["scale"] = self.value_scale()
-        items = self.items(data)
+        rates, items = self.rates(frame), self.items(data)
         count = items["advantage"].shape[1]
         for index in shuffled(self.streams["shuffle"], count, count // self._minibatches()):
-            figures.append(self.learn(frame, {**items, "index": index.to(self.device)}, coefficients))
+            figures.append(self.update(*rates, coefficients, {**items, "index": index.to(self.device)}))
 
     def loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
         """-L_clip + value_coef * L_value - entropy * S, over the minibatch that `index` chooses."""

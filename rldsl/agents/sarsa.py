@@ -38,6 +38,9 @@ class SarsaAgent(GradientLearner[Sarsa]):
         self.chosen: np.ndarray | None = None
         """The action that was chosen for the present observation, `[M, N]`; it is the one that will be taken."""
 
+    def gradient_steps(self) -> int:
+        return self.setting.frames // (self.spec.rollout * self.num_envs)
+
     def build_network(self) -> QNetwork:
         return QNetwork.build(self.spec.net, self.setting.spaces)
 

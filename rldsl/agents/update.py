@@ -81,9 +81,10 @@ class Update:
         return {name: tensor[member].cpu().numpy().copy() for name, tensor in tensors.items()}
 
     def load(self, member: int, saved: Mapping[str, np.ndarray]) -> None:
-        """Goes on from one member's saved state."""
-        for name, tensor in {"flat": self.flat, **self.state}.items():
-            tensor[member] = torch.from_numpy(np.array(saved[name])).to(tensor.device)
+        """Goes on from what was saved of one member."""
+        tensors = {"flat": self.flat, **self.state}
+        for name, array in saved.items():
+            tensors[name][member] = torch.from_numpy(np.array(array)).to(self.flat.device)
 
 
 def _compile(method: Any) -> Callable[..., Tensor]:
@@ -93,7 +94,7 @@ def _compile(method: Any) -> Callable[..., Tensor]:
     """
     code = method.__func__.__code__.replace()
     function = FunctionType(code, method.__func__.__globals__, method.__name__)
-    options: dict[str, Any] = {"guard_filter_fn": lambda guards: [False for _ in guards]}
+    options: dict[str, Any] = {"guard_filter_fn": lambda guards: [False for _ in guards], "size_asserts": False}
     return torch.compile(MethodType(function, method.__self__), fullgraph=True, dynamic=False, options=options)
 
 

@@ -48,10 +48,8 @@ class Rollout:
         shape = (self.members, self.num_envs)
         self.reward[t] = reward
         self.terminated[t] = step.terminated.reshape(shape)
-        ended = self.ended[t].reshape(-1)
-        ended[:] = False
+        np.logical_or(step.terminated, step.truncated, out=self.ended[t].reshape(-1))
         if step.ended.size:
-            ended[step.ended] = True
             cut = ~step.terminated[step.ended]
             if cut.any():
                 self._cut.append((t, step.ended[cut], step.final_observation[cut]))

@@ -15,6 +15,7 @@ from rldsl.nets.heads import Gaussian, Head
 from rldsl.nets.layout import scope
 from rldsl.nets.mlp import LAYER_NORM_EPS, MLPTrunk
 from rldsl.nets.network import Network
+from rldsl.nets.policy_network import PolicyNetwork
 from rldsl.nets.q_network import QNetwork
 
 NumpyPolicy: TypeAlias = np.ndarray | Gaussian[np.ndarray]
@@ -63,6 +64,8 @@ def _dense_path(network: Network) -> DensePath | None:
             return DensePath(trunk, network.actor_prefix, head, "actor.")
         case QNetwork(trunk=MLPTrunk() as trunk, head=Head() as head) if type(trunk) is MLPTrunk:
             return DensePath(trunk, "trunk.", head, "")
+        case PolicyNetwork(trunk=MLPTrunk() as trunk, head=head) if type(trunk) is MLPTrunk:
+            return DensePath(trunk, "actor.trunk.", head, "actor.")
     return None
 
 
@@ -96,10 +99,14 @@ class NumpyActor(Actor):
 
     def __init__(self, network: Network, flat: Tensor, num_envs: int, path: DensePath) -> None:
         self._layout, self._path = network.layout, path
+        self._flat: Tensor | None = None
         self.state = _empty_state(network, flat, num_envs)
         self.refresh(flat)
 
     def refresh(self, flat: Tensor) -> None:
+        if flat.is_cpu and flat is self._flat:
+            return  # its very memory is what this actor reads
+        self._flat = flat
         views = self._layout.views(flat.detach().cpu())
         params = {name: view.numpy() for name, view in views.items()}
         self._head = scope(params, self._path.head_prefix)

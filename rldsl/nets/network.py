@@ -1,4 +1,4 @@
-"""What every whole network has: parts behind prefixes, one flat row of parameters a member, a way to act."""
+"""What every whole network has: parts behind prefixes, one flat row of parameters a member, perhaps a way to act."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Part(Protocol):
     def init(self, rng: np.random.Generator) -> Arrays: ...
 
 
-class Network(ABC):
+class Parameters(ABC):
     """A frozen description of a network over members; `layout.views(flat)` are the `params` of its functions."""
 
     layout: Layout
@@ -36,6 +36,20 @@ class Network(ABC):
     @abstractmethod
     def parts(self) -> Mapping[str, Part]:
         """By the prefix of their parameters, in the order of the flat row."""
+
+    def init(self, generators: Sequence[np.random.Generator]) -> Tensor:
+        """Initial parameters `[M, P]`: each member's from its own generator."""
+        return stack_members(self.layout, (self._init_member(rng) for rng in generators))
+
+    def _init_member(self, rng: np.random.Generator) -> Arrays:
+        arrays: Arrays = {}
+        for prefix, part in self.parts.items():
+            arrays |= prefixed(prefix, part.init(rng))
+        return arrays
+
+
+class Network(Parameters):
+    """A network that chooses actions."""
 
     @property
     @abstractmethod
@@ -50,13 +64,3 @@ class Network(ABC):
     @abstractmethod
     def act(self, params: Mapping[str, Tensor], obs: Tensor, state: Tensor) -> tuple[Policy, Tensor]:
         """What chooses the actions at `obs` `[M, N, *shape]`, and the next acting state."""
-
-    def init(self, generators: Sequence[np.random.Generator]) -> Tensor:
-        """Initial parameters `[M, P]`: each member's from its own generator."""
-        return stack_members(self.layout, (self._init_member(rng) for rng in generators))
-
-    def _init_member(self, rng: np.random.Generator) -> Arrays:
-        arrays: Arrays = {}
-        for prefix, part in self.parts.items():
-            arrays |= prefixed(prefix, part.init(rng))
-        return arrays

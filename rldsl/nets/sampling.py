@@ -31,6 +31,13 @@ def sample(policy: NumpyPolicy, noise: np.ndarray) -> np.ndarray:
     return (policy + noise).argmax(-1)
 
 
+def epsilon_greedy(q: np.ndarray, uniform: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
+    """The best action by its value `[M, N, A]`, or with probability epsilon `[M, 1]` any: where uniform `[M, N]` falls
+    below epsilon, its place there chooses among the actions."""
+    any_action = (uniform / np.maximum(epsilon, np.finfo(np.float32).tiny) * q.shape[-1]).astype(np.int64)
+    return np.where(uniform < epsilon, np.minimum(any_action, q.shape[-1] - 1), q.argmax(-1))
+
+
 def greedy(policy: NumpyPolicy) -> np.ndarray:
     """The most probable action: argmax_a(logits_a) `[M, N]`, or the mean `[M, N, A]`."""
     return policy.mean if isinstance(policy, Gaussian) else policy.argmax(-1)

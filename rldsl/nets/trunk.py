@@ -7,8 +7,9 @@ members, and a whole update can be one compiled function.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pkgutil import resolve_name
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -69,6 +70,10 @@ class FeedForward(Trunk):
     def unroll(self, params: Mapping[str, Tensor], obs: Tensor, starts: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         features = self.forward(params, obs.flatten(1, 2)).unflatten(1, obs.shape[1:3])
         return features, state.unsqueeze(1).expand(-1, obs.shape[1], -1, -1)
+
+
+MakeTrunk: TypeAlias = Callable[[Net, Shape], Trunk]
+"""From a spec and the shape of an observation to a trunk, as `build_trunk` does."""
 
 
 def build_trunk(net: Net, observation_shape: Shape) -> Trunk:

@@ -9,6 +9,7 @@ from typing import Any
 
 from rldsl.plan.expand import Point, chosen_as_it_goes, count, expand
 from rldsl.plan.overrides import Overridden
+from rldsl.plan.work import work
 from rldsl.spec.base import SCHEMA
 from rldsl.spec.budget import Target
 from rldsl.spec.errors import SpecError
@@ -64,6 +65,8 @@ class Part:
     adaptive: bool
     target: Target | None
     overrides: tuple[Override, ...]
+    work: str | None
+    """What a session means in numbers that its spec does not show."""
 
     @property
     def sessions(self) -> int:
@@ -80,6 +83,7 @@ class Part:
             "adaptive": self.adaptive,
             "target": self.target.data() if self.target else None,
             "overrides": [override.data() for override in self.overrides],
+            "work": self.work,
         }
 
 
@@ -132,6 +136,7 @@ def _part(one: Overridden) -> Part:
         adaptive=chosen_as_it_goes(experiment),
         target=experiment.target,
         overrides=one.overrides,
+        work=work(experiment.base()),
     )
 
 

@@ -1,7 +1,8 @@
 """Checkpoints: a nested state as safetensors and JSON. Loading one runs no code; a damaged one is noticed.
 
 A checkpoint is a directory, `<frame>` or a tag such as `best`, written beside under a temporary name, flushed and
-renamed. While one replaces another of the same name, the other stands as `<name>.old`.
+renamed. While one replaces another of the same name, the other stands as `<name>.old`. Large rows that only grow, such
+as a replay's, are in segments, which checkpoints share.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from typing import Any, NamedTuple
 
 from rldsl.store.errors import CheckpointDamaged, writing
 from rldsl.store.files import replace_json, sync_directory, sync_file
+from rldsl.store.growing import Growing, Grown, Saved, Segment, link, without_newest
 from rldsl.store.states import join_state, split_state
 
 ARRAYS = "arrays.safetensors"
 STATE = "state.json"
+SEGMENT = ".safetensors"
 MANIFEST = "manifest.json"
 SCHEMA = 1
 
@@ -47,9 +50,11 @@ def save_checkpoint(
     """Saves `state`; returns once it would outlive a power cut.
 
     Of the untagged checkpoints the last `keep` stay, this one included. Those ahead of this one go: load returned an
-    earlier one, so they were damaged. A tagged checkpoint replaces the one of its tag and touches no other.
+    earlier one, so they were damaged. A tagged checkpoint replaces the one of its tag and touches no other; what grows
+    is too large for it.
     """
-    tree, arrays = split_state(state)
+    growing: dict[str, Growing] = {}
+    tree, arrays = split_state(state, growing if tag is None else None)
     final = directory / (tag or f"{frame:012d}")
     with writing(final):
         directory.mkdir(parents=True, exist_ok=True)
@@ -57,11 +62,15 @@ def save_checkpoint(
         temporary = directory / f"{TEMPORARY}{final.name}-{os.getpid()}"
         try:
             temporary.mkdir()
-            _write_content(temporary, {"schema": SCHEMA, "frame": frame, "state": tree}, arrays)
+            written = {name: _write_segments(temporary, name, rows) for name, rows in growing.items()}
+            _write_content(temporary, {"schema": SCHEMA, "frame": frame, "state": tree}, arrays, written)
             _put(temporary, final)
         except BaseException:
             _remove(temporary)
             raise
+        for name, rows in growing.items():
+            rows.saved.clear()
+            rows.saved.update(without_newest(_moved(written[name], final)))
         if tag is None:
             _prune(directory, frame, keep)
     return final
@@ -90,11 +99,38 @@ def checkpoint_frames(directory: Path) -> list[int]:
     return sorted({_frame_of(path) for path in _numbered(directory)}, reverse=True)
 
 
-def _write_content(directory: Path, document: dict[str, Any], arrays: dict[str, Any]) -> None:
+def _write_content(
+    directory: Path, document: dict[str, Any], arrays: dict[str, Any], written: Mapping[str, Saved]
+) -> None:
     _write_arrays(directory / ARRAYS, arrays)
-    replace_json(directory / STATE, document)
+    growing = {name: [[begin, *_named(one)] for begin, one in saved.items()] for name, saved in written.items()}
+    replace_json(directory / STATE, {**document, "growing": growing} if growing else document)
     files = {name: _fingerprint(directory / name) for name in (ARRAYS, STATE)}
-    replace_json(directory / MANIFEST, {"schema": SCHEMA, "files": files})
+    segments = {one.path.name: one.fingerprint for saved in written.values() for one in saved.values()}
+    replace_json(directory / MANIFEST, {"schema": SCHEMA, "files": files | segments})
+
+
+def _write_segments(directory: Path, name: str, rows: Growing) -> Saved:
+    """Writes what is new and links what the last checkpoint has."""
+    saved = {}
+    for begin, first, last in rows.parts():
+        known = rows.finished(begin)
+        path = directory / f"{name.replace('/', '.')}-{begin}{SEGMENT}"
+        if known is None:
+            _write_arrays(path, dict(rows.read(first, last)))
+            saved[begin] = Segment(path, first, last, _fingerprint(path))
+        else:
+            link(known.path, path)
+            saved[begin] = known._replace(path=path)
+    return saved
+
+
+def _named(segment: Segment) -> tuple[str, int, int]:
+    return segment.path.name, segment.first, segment.last
+
+
+def _moved(saved: Saved, directory: Path) -> Saved:
+    return {begin: one._replace(path=directory / one.path.name) for begin, one in saved.items()}
 
 
 def _write_arrays(path: Path, arrays: dict[str, Any]) -> None:
@@ -131,15 +167,20 @@ def _read_content(path: Path) -> tuple[int, dict[str, Any]]:
         manifest = json.loads((path / MANIFEST).read_bytes())
         _verify(path, manifest["files"])
         document = json.loads((path / STATE).read_bytes())
-        return document["frame"], join_state(document["state"], load_file(path / ARRAYS))
+        grown = {name: _grown(path, rows, manifest["files"]) for name, rows in document.get("growing", {}).items()}
+        return document["frame"], join_state(document["state"], load_file(path / ARRAYS), grown)
     except OSError as error:
         raise _NotWhole(f"{Path(error.filename or path).name}: {(error.strerror or str(error)).lower()}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, SafetensorError) as error:
         raise _NotWhole(f"its content cannot be read ({type(error).__name__})") from error
 
 
+def _grown(path: Path, segments: list[tuple[int, str, int, int]], files: dict[str, Any]) -> Grown:
+    return Grown({begin: Segment(path / name, first, last, files[name]) for begin, name, first, last in segments})
+
+
 def _verify(path: Path, files: dict[str, Any]) -> None:
-    for name in (ARRAYS, STATE):
+    for name in (ARRAYS, STATE, *(files.keys() - {ARRAYS, STATE})):
         if files[name] != _fingerprint(path / name):
             raise _NotWhole(f"{name} is not what was written")
 
@@ -169,7 +210,7 @@ def _has_right_sizes(path: Path) -> bool:
     """A cheap look that keeps a torn checkpoint from standing in for a whole one."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         files = json.loads((path / MANIFEST).read_bytes())["files"]
-        return all((path / name).stat().st_size == files[name]["size"] for name in (ARRAYS, STATE))
+        return all((path / name).stat().st_size == files[name]["size"] for name in {ARRAYS, STATE, *files})
     return False
 
 

@@ -1,7 +1,7 @@
 """A nested state as two plain parts: a JSON tree and named arrays.
 
-In the tree, `{"$array": name}` stands for an array, `{"$scalar": name}` for a numpy scalar and `{"$tuple": [...]}` for
-a tuple. A key of the state that begins with `$` gets one more of them.
+In the tree, `{"$array": name}` stands for an array, `{"$scalar": name}` for a numpy scalar, `{"$tuple": [...]}` for a
+tuple and `{"$growing": name}` for rows in segments. A key of the state that begins with `$` gets one more of them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rldsl.store.errors import CheckpointRefused
+from rldsl.store.growing import Growing, Grown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,30 +22,38 @@ DTYPES = frozenset(
 )
 
 
-def split_state(state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The JSON tree of `state` and its arrays by name; refuses what cannot be given back as it was."""
-    splitter = _Splitter()
+def split_state(
+    state: Mapping[str, Any], growing: dict[str, Growing] | None = None
+) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The JSON tree of `state` and its arrays by name; refuses what cannot be given back as it was.
+
+    What grows in it is put into `growing` by name, and refused where there is no such place for it.
+    """
+    splitter = _Splitter(growing)
     return splitter.split_mapping(state, ()), splitter.arrays
 
 
-def join_state(tree: Any, arrays: Mapping[str, Array]) -> Any:
+def join_state(tree: Any, arrays: Mapping[str, Array], grown: Mapping[str, Grown] | None = None) -> Any:
     """The inverse of `split_state`."""
     if isinstance(tree, list):
-        return [join_state(value, arrays) for value in tree]
+        return [join_state(value, arrays, grown) for value in tree]
     if not isinstance(tree, dict):
         return tree
+    if "$growing" in tree:
+        return (grown or {})[tree["$growing"]]
     if "$array" in tree:
         return arrays[tree["$array"]]
     if "$scalar" in tree:
         return arrays[tree["$scalar"]][()]
     if "$tuple" in tree:
-        return tuple(join_state(value, arrays) for value in tree["$tuple"])
-    return {key.removeprefix("$"): join_state(value, arrays) for key, value in tree.items()}
+        return tuple(join_state(value, arrays, grown) for value in tree["$tuple"])
+    return {key.removeprefix("$"): join_state(value, arrays, grown) for key, value in tree.items()}
 
 
 class _Splitter:
-    def __init__(self) -> None:
+    def __init__(self, growing: dict[str, Growing] | None) -> None:
         self.arrays: dict[str, Array] = {}
+        self.growing = growing
 
     def split_mapping(self, state: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
         tree = {}
@@ -61,6 +70,11 @@ class _Splitter:
             return value
         if isinstance(value, Mapping):
             return self.split_mapping(value, path)
+        if isinstance(value, Growing) and self.growing is not None:
+            self.growing[_name(path)] = value
+            return {"$growing": _name(path)}
+        if isinstance(value, Grown):
+            return self.split_mapping({str(first): arrays for first, arrays in value}, path)
         if isinstance(value, np.ndarray):
             return {"$array": self._store(value, path)}
         if isinstance(value, np.generic):

@@ -2,16 +2,18 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from rldsl import A2C, PPO, SIL, AdamW, Classic, Reinforce, Sarsa, experiment
+from rldsl import A2C, DQN, MLP, PPO, SAC, SIL, AdamW, Classic, CrossQ, Prioritized, Reinforce, Sarsa, experiment
 from rldsl.spec.agent import Agent
 from rldsl.spec.session import Session
 from rldsl.store.provenance import Provenance
 from rldsl.train.pack import Pack, open_directories
 
+REPLAY: dict[str, Any] = {"start": 64, "updates_per_frame": 0.1, "batch": 16, "net": MLP((16,))}
 SMALL = PPO(rollout=32, minibatch=64, epochs=1)
 CASES = {
     "ppo, continuous": (SMALL.with_(normalize_observations=True, normalize_rewards=True), "Pendulum-v1"),
@@ -24,6 +26,11 @@ CASES = {
     "a2c": (A2C(rollout=16, critic_lr=1e-3), "Pendulum-v1"),
     "reinforce": (Reinforce(rollout=16), "CartPole-v1"),
     "sarsa": (Sarsa(), "CartPole-v1"),
+    "dqn": (DQN(**REPLAY, double=True, dueling=True, prioritized=Prioritized()), "CartPole-v1"),
+    "sac": (SAC(**REPLAY), "Pendulum-v1"),
+    "sac, discrete": (SAC(**REPLAY, twins="mean", policy_delay=2), "CartPole-v1"),
+    "crossq": (CrossQ(**REPLAY), "Pendulum-v1"),
+    "crossq, discrete": (CrossQ(**REPLAY), "CartPole-v1"),
 }
 
 

@@ -10,7 +10,23 @@ import pytest
 import torch
 from train.packs import curve, session, train
 
-from rldsl import A2C, MLP, PPO, SIL, Adam, Agent, Environment, Linear, Recurrent, Reinforce, Sarsa
+from rldsl import (
+    A2C,
+    DQN,
+    MLP,
+    PPO,
+    SAC,
+    SIL,
+    Adam,
+    Agent,
+    CrossQ,
+    Environment,
+    Linear,
+    Prioritized,
+    Recurrent,
+    Reinforce,
+    Sarsa,
+)
 from rldsl.train.pack import Pack
 
 from .tiny import Bandit, Chain, Endless, Recall, Throw
@@ -56,6 +72,65 @@ def values(pack: Pack, observations: np.ndarray) -> np.ndarray:
         starts = (torch.arange(len(observations)) == 0).view(1, -1, 1)
         state = torch.zeros(1, 1, agent.network.state_size)
         return agent.network.unroll(params, seen.unsqueeze(2), starts, state).value.flatten().numpy()
+
+
+REPLAY: dict[str, Any] = {"start": 64, "updates_per_frame": 0.25, "batch": 32, "net": MLP((16,), activation="relu")}
+OFF_POLICY: dict[str, Agent] = {
+    "dqn": DQN(**REPLAY, lr=0.01, epsilon=0.1, target_every=20),
+    "dqn_boltzmann": DQN(**REPLAY, lr=0.01, explore="boltzmann", temperature=0.1, dueling=True, double=True),
+    "dqn_prioritized": DQN(
+        **REPLAY, lr=0.01, epsilon=0.1, prioritized=Prioritized(), n_step=2, tau=0.1, target_every=1
+    ),
+    "sac": SAC(**REPLAY, lr=0.01, alpha=0.05),
+    "crossq": CrossQ(**REPLAY, lr=0.01, alpha=0.05, critic_net=None, renorm_after=200),
+}
+OFF_POLICY_TD: dict[str, Agent] = {
+    "dqn": DQN(**REPLAY, gamma=0.5, lr=Linear(0.01), target_every=10),
+    "dqn_double": DQN(**REPLAY, gamma=0.5, lr=Linear(0.01), tau=0.05, target_every=1, double=True, dueling=True),
+    "dqn_n_step": DQN(**REPLAY, gamma=0.5, lr=Linear(0.01), target_every=10, n_step=3, prioritized=Prioritized()),
+}
+
+
+@pytest.mark.parametrize("name", OFF_POLICY)
+def test_replay_finds_the_better_arm(name: str, tmp_path: Path) -> None:
+    pack = solve(tmp_path, OFF_POLICY[name], Bandit(num_envs=8), frames=2400)
+    choice = pack.agent.policy(1, True, [0])(np.ones((1, 1, 1), np.float32), np.ones((1, 1), bool))
+    assert choice == 1
+    assert curve(pack.directories[0].path)["return"][-1] > 0.8
+
+
+@pytest.mark.parametrize("name", ["sac", "crossq"])
+def test_replay_finds_the_best_number(name: str, tmp_path: Path) -> None:
+    agent = OFF_POLICY[name].with_(alpha=0.001, lr=0.005, updates_per_frame=0.5)
+    pack = solve(tmp_path, agent, Throw(num_envs=8), frames=3200)
+    said = pack.agent.policy(1, True, [0])(np.ones((1, 1, 1), np.float32), np.ones((1, 1), bool))
+    assert said.item() == pytest.approx(0.3, abs=0.15)
+
+
+@pytest.mark.parametrize("name", OFF_POLICY_TD)
+def test_replay_learns_the_values_of_a_chain(name: str, tmp_path: Path) -> None:
+    """1 at the last of five states, half of it one state before, and so on."""
+    pack = solve(tmp_path, OFF_POLICY_TD[name], Chain(num_envs=4), frames=4800)
+    np.testing.assert_allclose(values(pack, np.eye(5, dtype=np.float32)), 0.5 ** np.arange(4, -1, -1), atol=0.05)
+
+
+@pytest.mark.parametrize("name", OFF_POLICY_TD)
+@pytest.mark.parametrize(("ends", "expected"), [("truncated", [1.0, 2.0]), ("terminated", None)])
+def test_replay_bootstraps_where_time_ran_out(name: str, ends: Any, expected: Any, tmp_path: Path) -> None:
+    """Cut by the clock, B is worth 1 / (1 - gamma); where the episode ends, less."""
+    pack = solve(tmp_path, OFF_POLICY_TD[name], Endless(num_envs=4, ends=ends), frames=4800)
+    found = values(pack, np.eye(2, dtype=np.float32))
+    if expected is not None:
+        np.testing.assert_allclose(found, expected, atol=0.1)
+    else:
+        assert found[1] < 1.6
+
+
+def test_the_temperature_learns_to_keep_the_entropy(tmp_path: Path) -> None:
+    """Nothing to choose between the arms for: without a reward the entropy settles at its target."""
+    agent = SAC(**REPLAY, lr=0.01, gamma=0.0, entropy_ratio=0.5, first_alpha=0.05)
+    pack = solve(tmp_path, agent, Bandit(num_envs=8), frames=6400)
+    assert curve(pack.directories[0].path)["entropy"][-1] == pytest.approx(0.5 * np.log(2), abs=0.12)
 
 
 @pytest.mark.parametrize("name", [*PLAIN, *SARSA])

@@ -21,7 +21,7 @@ class TinyRows(VectorEnv):
     """Of an observation."""
     action: ClassVar[Discrete | Continuous] = Discrete(2)
 
-    def __init__(self, spec: Any, rows: int) -> None:
+    def __init__(self, spec: Any, rows: int, threads: int) -> None:
         self.spec, self.rows = spec, rows
         self.spaces = Spaces((self.size,), np.dtype(np.float32), self.action)
         self.t, self.cue = np.zeros(rows, np.int64), np.zeros(rows, np.int64)

@@ -66,6 +66,17 @@ def expected_truncations(written: list[Step], envs: int) -> dict[tuple[int, ...]
     }
 
 
+def test_what_a_learner_takes_for_an_end_is_one_and_is_no_cut() -> None:
+    """Of three rows one lost a life, one met the time limit, and one goes on."""
+    rollout, no, end = Rollout(1, 1, 3, spaces(), ()), np.zeros(3, bool), np.eye(3, dtype=bool)
+    seen, final = np.zeros((3, 3), np.float32), np.ones((1, 3), np.float32)
+    one = Step(seen, np.zeros(3), no, end[1], np.array([1]), final, lost=end[0]).to_learn()
+    rollout.write(0, one, one.reward.reshape(1, 3))
+    assert rollout.terminated.tolist() == [[[True, False, False]]]
+    assert rollout.ended.tolist() == [[[True, True, False]]]
+    assert found_truncations(rollout) == {(0, 0, 1): (1.0, 1.0, 1.0)}
+
+
 def test_tensors_have_the_member_axis_first() -> None:
     rollout = Rollout(2, 3, 4, spaces(), ())
     rollout.reward[:] = np.arange(24).reshape(2, 3, 4)

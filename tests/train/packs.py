@@ -10,7 +10,24 @@ from typing import Any
 import numpy as np
 from project import rows
 
-from rldsl import A2C, MLP, PPO, SIL, Agent, Classic, Environment, Linear, Random, Recurrent, Reinforce, Sarsa
+from rldsl import (
+    A2C,
+    DQN,
+    MLP,
+    PPO,
+    SAC,
+    SIL,
+    Agent,
+    Classic,
+    CrossQ,
+    Environment,
+    Linear,
+    Prioritized,
+    Random,
+    Recurrent,
+    Reinforce,
+    Sarsa,
+)
 from rldsl.spec.base import PerMember
 from rldsl.spec.budget import Budget, Evaluation
 from rldsl.spec.experiment import Trial
@@ -26,6 +43,9 @@ RECURRENT = Recurrent((8,), size=8)
 PPO_SMALL = PPO(rollout=32, minibatch=16, epochs=2, net=NET)
 NORMALIZED = PPO_SMALL.with_(normalize_observations=True, normalize_rewards=True, value_target_scaling=True)
 
+REPLAY: dict[str, Any] = {"start": 128, "updates_per_frame": 0.25, "batch": 16, "buffer": 256, "net": NET}
+"""A buffer that is soon full."""
+
 CASES: dict[str, tuple[Agent, Environment]] = {
     "reinforce": (Reinforce(rollout=32, net=NET, normalize_observations=True), CARTPOLE),
     "sarsa_epsilon": (Sarsa(rollout=16, net=NET), CARTPOLE),
@@ -37,6 +57,17 @@ CASES: dict[str, tuple[Agent, Environment]] = {
     "ppo_pendulum": (NORMALIZED, PENDULUM),
     "ppo_recurrent": (PPO_SMALL.with_(rollout=8, net=RECURRENT.with_(cell="lstm"), squash=True), PENDULUM),
     "ppo_sil": (PPO_SMALL.with_(sil=SIL(batch=64, buffer=256, updates=3)), CARTPOLE),
+    "dqn": (DQN(**REPLAY, n_step=3, newest=True, target_every=7), CARTPOLE),
+    "dqn_prioritized": (
+        DQN(
+            **REPLAY, prioritized=Prioritized(), double=True, dueling=True, explore="boltzmann", tau=0.1, target_every=1
+        ),
+        CARTPOLE,
+    ),
+    "sac": (SAC(**REPLAY, critic_lr=1e-3), PENDULUM),
+    "sac_discrete": (SAC(**REPLAY, twins="mean", policy_delay=2, critic_entropy=False), CARTPOLE),
+    "crossq": (CrossQ(**REPLAY, critic_net=MLP((24,)), renorm_after=20), PENDULUM),
+    "crossq_discrete": (CrossQ(**REPLAY, critic_net=None, policy_delay=2, renorm_after=20), CARTPOLE),
     "random": (Random(), CARTPOLE),
 }
 
@@ -51,6 +82,11 @@ APART: dict[str, tuple[Any, Any, Any]] = {
     "grad_clip": (0.3, 0.5, 5.0),
     "epsilon": (0.1, Linear(1.0, 0.05), 0.3),
     "temperature": (1.0, Linear(1.0, 0.1), 0.5),
+    "tau": (0.01, 0.1, 1.0),
+    "alpha": (None, None, None),
+    "first_alpha": (0.1, 1.0, 0.5),
+    "target_entropy": (-2.0, None, 0.3),
+    "entropy_ratio": (0.5, 0.9, 0.2),
 }
 """Three values of each field in which members may differ."""
 

@@ -1,0 +1,87 @@
+"""CrossQ (Bhatt et al. 2024, arXiv:1902.05605): soft actor-critic without target networks, on batch renormalisation."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from rldsl.agents.off_policy import Batch
+from rldsl.agents.soft_actor_critic import SoftAgent, act
+from rldsl.maths.members import member_mean
+from rldsl.maths.off_policy_losses import combine_critics, critics_loss
+from rldsl.maths.returns import expected_soft_value, td_target
+from rldsl.nets.critic import Critic, Twins, beside, twice
+from rldsl.nets.heads import Policy
+from rldsl.nets.layout import Layout, Params, scope
+from rldsl.nets.policy_network import PolicyNetwork
+from rldsl.nets.renorm import STATISTICS, RenormTrunk
+from rldsl.nets.trunk import MakeTrunk
+from rldsl.spec.off_policy import CrossQ
+
+
+class CrossQAgent(SoftAgent[CrossQ]):
+    """One joint pass of (s, a) and (s', a') through critics that normalise by the batch takes the targets' place."""
+
+    def build_network(self) -> PolicyNetwork:
+        return PolicyNetwork.build(self.spec.net, self.setting.spaces, self._make_trunk)
+
+    def build_critics(self) -> Twins:
+        return Twins(Critic.build(self.spec.critic_net or self.spec.net, self.setting.spaces, self._make_trunk))
+
+    @property
+    def _make_trunk(self) -> MakeTrunk:
+        return partial(RenormTrunk.build, momentum=self.spec.momentum, warmup=self.spec.renorm_after)
+
+    def improve(self, frame: int, rates: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
+        """Then the running statistics that the losses gave are written where the parameters are."""
+        figures = super().improve(frame, rates, batch)
+        critic = self.twins.critic.layout
+        _write(self.critics.flat.view(-1, critic.size), critic, "trunk.", self.critics_said[:, 2:-1])
+        if self.updates % self.spec.policy_delay == 0:
+            _write(self.update.flat, self.network.layout, "actor.trunk.", figures[:, len(self.names) : -1])
+        return figures
+
+    def critic_batch(self, batch: Batch, noise: Tensor) -> Batch:
+        return {**batch, "noise": noise, "actor": self.update.flat}
+
+    def critic_loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
+        """(q(s, a) - r - gamma * V(s'))^2 of both critics; behind the figures, their running statistics."""
+        q, value, statistics = self._judge_jointly(params, batch)
+        target = td_target(batch["reward"], value.detach(), batch["terminated"], batch["discount"])
+        loss = critics_loss(q, target)
+        figures = torch.stack([loss, member_mean(q.flatten(1))], 1)
+        return loss, torch.cat([figures, statistics.reshape(len(loss), -1)], 1)
+
+    def _judge_jointly(self, params: Params, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """q(s, a) `[M, 2, B]`, V(s') `[M, B]` and the statistics `[2 M, S]`, from one pass through the critics."""
+        actor, now, later = self.network.layout.views(batch["actor"]), batch["observation"], batch["next_observation"]
+        policy, alpha = self.network.policy(actor, later), actor["log_alpha"].exp() * self.spec.critic_entropy
+        if self.actions.discrete:
+            outputs, statistics = self._train_critics(params, torch.cat((now, later), 1))
+            q, next_q = outputs.chunk(2, 2)
+            index = batch["action"].unsqueeze(1).unsqueeze(-1).expand(-1, 2, -1, 1)
+            log_probs = policy.log_softmax(-1)  # type: ignore[union-attr]
+            value = expected_soft_value(combine_critics(next_q, self.spec.twins), log_probs, alpha)
+            return q.gather(-1, index).squeeze(-1), value, statistics
+        action, log_prob = act(policy, batch["noise"])
+        inputs = torch.cat((beside(now, batch["action"]), beside(later, action)), 1)
+        outputs, statistics = self._train_critics(params, inputs)
+        q, next_q = outputs.squeeze(-1).chunk(2, 2)
+        return q, combine_critics(next_q, self.spec.twins) - alpha.unsqueeze(1) * log_prob, statistics
+
+    def _train_critics(self, params: Params, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """What the critics' heads give, `[M, 2, B, ...]`, and their statistics."""
+        critic = self.twins.critic
+        features, statistics = critic.trunk.train(scope(params, "trunk."), twice(inputs))  # type: ignore[attr-defined]
+        return critic.head.forward(params, features).unflatten(0, (-1, 2)), statistics
+
+    def train_policy(self, params: Params, observation: Tensor) -> tuple[Policy, Tensor]:
+        trunk: RenormTrunk = self.network.trunk  # type: ignore[assignment]
+        features, statistics = trunk.train(scope(params, "actor.trunk."), observation)
+        return self.network.head.forward(scope(params, "actor."), features), statistics
+
+
+def _write(flat: Tensor, layout: Layout, trunk: str, statistics: Tensor) -> None:
+    flat[:, layout.slice_of(f"{trunk}{STATISTICS}")] = statistics.reshape(len(flat), -1)

@@ -1,0 +1,97 @@
+"""Deep Q-learning (Mnih et al. 2015): double (van Hasselt et al. 2016), dueling (Wang et al. 2016), prioritized (Schaul
+et al. 2016) and with n-step returns as options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rldsl.agents.contract import Setting
+from rldsl.agents.off_policy import Batch, OffPolicyAgent
+from rldsl.maths.losses import huber
+from rldsl.maths.members import member_mean
+from rldsl.maths.off_policy_losses import huber_td_loss
+from rldsl.maths.returns import double_q_target, q_learning_target
+from rldsl.maths.schedules import value_at
+from rldsl.maths.target_networks import soft_update
+from rldsl.nets.acting import NumpyPolicy
+from rldsl.nets.layout import Params
+from rldsl.nets.q_network import QNetwork
+from rldsl.nets.sampling import epsilon_greedy, gumbel_noise
+from rldsl.spec.off_policy import DQN
+
+
+class DQNAgent(OffPolicyAgent[DQN]):
+    """Learns q(s, a) towards r + gamma * max q(s', .), the latter by a network that follows at a distance."""
+
+    network: QNetwork
+    names = ("value_loss", "q")
+    columns = (*names, "grad_norm", "lr", "explore")
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self.target = self.update.flat.clone()
+
+    def build_network(self) -> QNetwork:
+        return QNetwork.build(self.spec.net, self.setting.spaces, dueling=self.spec.dueling)
+
+    def improve(self, frame: int, rates: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
+        index = batch.pop("index")
+        figures = self.update(*rates, {}, {**batch, "target": self.target})
+        if self.spec.prioritized is not None:
+            self.replay.prioritize(index.cpu().numpy(), figures[:, len(self.names) : -1].cpu().numpy())
+        if self.updates % self.spec.target_every == 0:
+            soft_update(self.target, self.update.flat, self.coefficients.one("tau", frame))
+        return figures
+
+    def loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
+        """Huber's of q(s, a) - target, by importance; figures, and behind them the errors of prioritized replay."""
+        target = self._target(params, batch)
+        q = self.network.q(params, batch["observation"]).gather(-1, batch["action"].unsqueeze(-1)).squeeze(-1)
+        if self.spec.prioritized is None:
+            loss = member_mean(huber(q - target))
+            return loss, torch.stack([loss, member_mean(q)], 1)
+        loss = huber_td_loss(q, target, batch["weight"])
+        return loss, torch.cat([torch.stack([loss, member_mean(q)], 1), (q - target).abs()], 1)
+
+    def _target(self, params: Params, batch: Batch) -> Tensor:
+        """r + gamma^n * (1 - terminated) * q'(s', a'), a' the best by q' itself or, when double, by q; no gradient."""
+        reward, terminated, discount = batch["reward"], batch["terminated"], batch["discount"]
+        next_q = self.network.q(self.network.layout.views(batch["target"]), batch["next_observation"])
+        if not self.spec.double:
+            return q_learning_target(reward, next_q, terminated, discount).detach()
+        online = self.network.q({name: part.detach() for name, part in params.items()}, batch["next_observation"])
+        return double_q_target(reward, next_q, online, terminated, discount).detach()
+
+    def noise(self, random: np.random.Generator, steps: int, num_envs: int) -> np.ndarray:
+        if self.spec.explore == "epsilon":
+            return random.random((steps, num_envs), np.float32)
+        return gumbel_noise(random.random((steps, num_envs, self.actions.size), np.float32))
+
+    def choose(self, said: NumpyPolicy, noise: np.ndarray, frame: int) -> np.ndarray:
+        rate = self._exploration(frame).cpu().numpy()
+        if self.spec.explore == "epsilon":
+            return epsilon_greedy(np.asarray(said), noise, rate[:, None])
+        return (said / rate[:, None, None] + noise).argmax(-1)
+
+    def _exploration(self, frame: int) -> Tensor:
+        return self.coefficients.one("epsilon" if self.spec.explore == "epsilon" else "temperature", frame)
+
+    def beta(self, frame: int) -> np.ndarray | None:
+        if self.spec.prioritized is None:
+            return None
+        return np.full(self.members, value_at(self.spec.prioritized.beta, frame, self.setting.frames))
+
+    def more(self, frame: int) -> dict[str, Tensor]:
+        return {"explore": self._exploration(frame)}
+
+    def state(self, member: int) -> dict[str, Any]:
+        return super().state(member) | {"target": self.target[member].cpu().numpy().copy()}
+
+    def restore(self, member: int, state: Mapping[str, Any]) -> None:
+        super().restore(member, state)
+        self.target[member] = torch.from_numpy(np.array(state["target"])).to(self.device)

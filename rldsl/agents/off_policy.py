@@ -1,0 +1,166 @@
+"""What the off-policy algorithms share: steps into a replay buffer, each followed by the updates that it pays for."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rldsl.agents.contract import Policy, Setting, World
+from rldsl.agents.gradient_learner import GradientLearner
+from rldsl.agents.policies import ActionSpace
+from rldsl.maths.replay_size import ReplayShape
+from rldsl.maths.streams import stream
+from rldsl.memory.replay import Replay
+from rldsl.nets.acting import NumpyPolicy, make_actor
+from rldsl.nets.sampling import greedy
+from rldsl.spec.off_policy import OffPolicy
+
+S = TypeVar("S", bound=OffPolicy)
+Batch = dict[str, Tensor]
+
+STEPS = 32
+"""Vector steps of one iteration: few enough for a timely checkpoint, enough to hide what an iteration costs."""
+
+
+class OffPolicyAgent(GradientLearner[S]):
+    """A subclass says how actions are chosen and how a batch is learned from."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self.actions = ActionSpace(setting.spaces.action, squash=True)
+        self.replay = self._make_replay()
+        self.updates = 0
+        self.begun = False
+        """Whether the replay has the present observations."""
+        self._said: tuple[int, Tensor] | None = None
+
+    def gradient_steps(self) -> int:
+        return self.spec.updates(self.setting.frames)
+
+    def iterate(self, world: World) -> None:
+        self.actor.refresh(self.update.flat)
+        draws = [self.noise(random, STEPS, self.num_envs) for random in self.streams["act"]]
+        for noise in np.stack(draws, 1):
+            self._step(world, noise)
+            self._learn(world.frame)
+            if world.exhausted:
+                return
+
+    def _step(self, world: World, noise: np.ndarray) -> None:
+        """Acts in all rows, at random until the start, and remembers what came of it."""
+        if not self.begun:
+            self.replay.begin(world.observation)
+            self.begun = True
+        if world.frame < self.spec.start:
+            action = self._at_random()
+        else:
+            seen = self.normalization.look(self.by_member(world.observation))
+            action = self.choose(self.actor(seen), noise, world.frame)
+        self.replay.write(action, world.step(action.reshape(-1, *self.actions.shape)))
+
+    def _learn(self, frame: int) -> None:
+        due = self.spec.updates(frame) - self.updates
+        if due <= 0:
+            return
+        rates = self.rates(frame)
+        for batch in self._batches(due, frame):
+            self.updates += 1
+            self._said = frame, self.improve(frame, rates, batch)
+        self.actor.refresh(self.update.flat)
+
+    @abstractmethod
+    def noise(self, random: np.random.Generator, steps: int, num_envs: int) -> np.ndarray:
+        """What `choose` needs of chance for so many steps of one member, `[T, N, ...]`."""
+
+    @abstractmethod
+    def choose(self, said: NumpyPolicy, noise: np.ndarray, frame: int) -> np.ndarray:
+        """Actions `[M, N, ...]`, as the environment takes them, from what the actor says and noise `[M, N, ...]`."""
+
+    @abstractmethod
+    def improve(self, frame: int, rates: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
+        """One gradient step on a batch `[M, B, ...]`; returns what the update gave, as `figures_of` reads it."""
+
+    def _batches(self, count: int, frame: int) -> Iterator[Batch]:
+        """All batches of one step are drawn at once."""
+        drawn = self.replay.sample(count, self.spec.batch, self.streams["replay"], self.beta(frame), self.spec.newest)
+        tensors = {name: torch.from_numpy(array).to(self.device) for name, array in drawn.items()}
+        for step in range(count):
+            yield {name: tensor[step] for name, tensor in tensors.items()}
+
+    def beta(self, frame: int) -> np.ndarray | None:
+        """The exponent of prioritized replay's weights, `[M]`, where replay is prioritized."""
+        return None
+
+    def _at_random(self) -> np.ndarray:
+        shape = (self.num_envs, *self.actions.shape)
+        if self.actions.discrete:
+            return np.stack([random.integers(self.actions.size, size=shape) for random in self.streams["act"]])
+        return np.stack([random.uniform(-1.0, 1.0, shape).astype(np.float32) for random in self.streams["act"]])
+
+    def _make_replay(self) -> Replay:
+        spaces, spec = self.setting.spaces, self.spec
+        pixels = spaces.observation_dtype == np.uint8
+        prioritized = getattr(spec, "prioritized", None)
+        shape = ReplayShape(
+            capacity=spec.buffer,
+            members=self.members,
+            num_envs=self.num_envs,
+            observation=spaces.observation_shape,
+            dtype="uint8" if pixels else "float32",
+            action=self.actions.shape,
+            stack=spaces.stack,
+            prioritized=prioritized is not None,
+        )
+        alpha = [prioritized.alpha] * self.members if prioritized else None
+        gamma = [one.gamma for one in self.setting.specs]  # type: ignore[attr-defined]
+        return Replay(shape, gamma, [spec.n_step] * self.members, alpha)
+
+    def figures(self) -> Mapping[str, np.ndarray]:
+        self._settle()
+        return super().figures()
+
+    def _settle(self) -> None:
+        """Figures are read only where they are asked for: once in many updates."""
+        if self._said is not None:
+            frame, figures = self._said
+            self.say(frame, self.figures_of(figures), **self.more(frame))
+            self._said = None
+
+    def figures_of(self, said: Tensor) -> Tensor:
+        """The figures of `names` and the gradient's norm, from what an update gave: there may be more between them."""
+        return torch.cat((said[:, : len(self.names)], said[:, -1:]), 1)
+
+    def more(self, frame: int) -> dict[str, Tensor]:
+        """Figures beside those of the loss, `[M]` each."""
+        return {}
+
+    def forget_episodes(self) -> None:
+        self.begun = False
+
+    def policy(self, num_envs: int, deterministic: bool, seeds: list[int]) -> Policy:
+        actor = make_actor(self.network, self.update.flat.clone(), num_envs)
+        streams = [stream(seed, "evaluate") for seed in seeds]
+
+        def act(observation: np.ndarray, starts: np.ndarray) -> np.ndarray:
+            said = actor(self.normalization.look(observation))
+            if deterministic:
+                return self.actions.to_env(greedy(said))
+            noise = np.stack([self.noise(random, 1, num_envs)[0] for random in streams])
+            return self.choose(said, noise, self.setting.frames)
+
+        return act
+
+    def state(self, member: int) -> dict[str, Any]:
+        self._settle()
+        return super().state(member) | {"replay": self.replay.state(member), "updates": self.updates}
+
+    def restore(self, member: int, state: Mapping[str, Any]) -> None:
+        super().restore(member, state)
+        self.replay.restore(member, state["replay"])
+        self.updates = state["updates"]
+        self.begun = self.replay.written > 0

@@ -1,0 +1,74 @@
+"""Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905), of continuous actions and, with exact expectations, of
+discrete ones (Christodoulou 2019, arXiv:1910.07207)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rldsl.agents.contract import Setting
+from rldsl.agents.off_policy import Batch
+from rldsl.agents.soft_actor_critic import SoftAgent, act
+from rldsl.maths.members import member_mean
+from rldsl.maths.off_policy_losses import combine_critics, critics_loss
+from rldsl.maths.returns import expected_soft_value, td_target
+from rldsl.maths.target_networks import soft_update
+from rldsl.nets.critic import Critic, Twins
+from rldsl.nets.layout import Params
+from rldsl.spec.off_policy import SAC
+
+
+class SACAgent(SoftAgent[SAC]):
+    """The critics learn towards r + gamma * V(s'), V by critics that follow them slowly."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self.targets = self.critics.flat.clone()
+
+    def build_critics(self) -> Twins:
+        return Twins(Critic.build(self.spec.critic_net or self.spec.net, self.setting.spaces))
+
+    def improve(self, frame: int, rates: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
+        figures = super().improve(frame, rates, batch)
+        soft_update(self.targets, self.critics.flat, self.coefficients.one("tau", frame))
+        return figures
+
+    def critic_batch(self, batch: Batch, noise: Tensor) -> Batch:
+        return {**batch, "noise": noise, "actor": self.update.flat, "targets": self.targets}
+
+    def critic_loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
+        """(q(s, a) - r - gamma * V(s'))^2, of both critics."""
+        q = self._q(params, batch)
+        target = td_target(batch["reward"], self._next_value(batch), batch["terminated"], batch["discount"])
+        loss = critics_loss(q, target)
+        return loss, torch.stack([loss, member_mean(q.flatten(1))], 1)
+
+    def _q(self, params: Params, batch: Batch) -> Tensor:
+        """What both critics say of the actions of the batch, `[M, 2, B]`."""
+        if not self.actions.discrete:
+            return self.twins.q(params, batch["observation"], batch["action"])
+        index = batch["action"].unsqueeze(1).unsqueeze(-1).expand(-1, 2, -1, 1)
+        return self.twins.values(params, batch["observation"]).gather(-1, index).squeeze(-1)
+
+    def _next_value(self, batch: Batch) -> Tensor:
+        """V(s') = E[q'(s', a) - alpha * log pi(a|s')], `[M, B]`; the critics may be spared the entropy."""
+        actor, targets = self.network.layout.views(batch["actor"]), self.twins.views(batch["targets"])
+        observation, alpha = batch["next_observation"], actor["log_alpha"].exp() * self.spec.critic_entropy
+        policy = self.network.policy(actor, observation)
+        if self.actions.discrete:
+            q = combine_critics(self.twins.values(targets, observation), self.spec.twins)
+            return expected_soft_value(q, policy.log_softmax(-1), alpha)  # type: ignore[union-attr]
+        action, log_prob = act(policy, batch["noise"])
+        q = combine_critics(self.twins.q(targets, observation, action), self.spec.twins)
+        return q - alpha.unsqueeze(1) * log_prob
+
+    def state(self, member: int) -> dict[str, Any]:
+        return super().state(member) | {"targets": self.targets[member].cpu().numpy().copy()}
+
+    def restore(self, member: int, state: Mapping[str, Any]) -> None:
+        super().restore(member, state)
+        self.targets[member] = torch.from_numpy(np.array(state["targets"])).to(self.device)
