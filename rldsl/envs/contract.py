@@ -73,6 +73,8 @@ class Spaces:
     observation_shape: tuple[int, ...]
     observation_dtype: np.dtype
     action: Discrete | Continuous
+    stack: int = 1
+    """How many frames the first axis of an observation holds, the newest last; 1 where it holds something else."""
 
 
 class Step(NamedTuple):
@@ -95,6 +97,18 @@ class Step(NamedTuple):
     """[k] rows whose episode ended in this step, ascending."""
     final_observation: np.ndarray
     """[k, *shape] the true last observations of those episodes."""
+    lesson: np.ndarray | None = None
+    """[rows] float64: the reward to learn from, where that is not the raw one."""
+    lost: np.ndarray | None = None
+    """[rows] bool: a life was lost; the episode goes on, but to whoever learns nothing follows."""
+
+    def to_learn(self) -> "Step":
+        """The step as an agent learns from it; what counts for a score is the raw one."""
+        if self.lesson is None and self.lost is None:
+            return self
+        reward = self.reward if self.lesson is None else self.lesson
+        terminated = self.terminated if self.lost is None else self.terminated | self.lost
+        return self._replace(reward=reward, terminated=terminated, lesson=None, lost=None)
 
 
 class VectorEnv(ABC):

@@ -1,35 +1,39 @@
-"""Any registered Gymnasium environment, as rows of a SyncVectorEnv."""
+"""Any Gymnasium environment, as rows of a SyncVectorEnv."""
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from gymnasium.error import UnregisteredEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import FlattenObservation
 
 from rldsl.envs.contract import Continuous, Discrete, EnvError, Spaces, Step, VectorEnv
+from rldsl.envs.gym_make import Wrap, make_env
 
 
 class GymnasiumEnv(VectorEnv):
-    """Rows of `gymnasium.make(id, **kwargs)`; "module:Env-v0" imports the module that registers the environment.
+    """Rows of `make_env(id, ...)`.
 
     Observations other than Box are flattened into one vector, discrete parts one-hot. `max_episode_steps` replaces
     the registered time limit. Actions of a Box of any shape are [rows, dim].
     """
 
     def __init__(
-        self, id: str, rows: int, kwargs: Mapping[str, Any] | None = None, max_episode_steps: int | None = None
+        self,
+        id: str,
+        rows: int,
+        kwargs: Mapping[str, Any] | None = None,
+        max_episode_steps: int | None = None,
+        wrappers: Sequence[Wrap] = (),
     ) -> None:
         if rows < 1:
             raise EnvError(f"An environment needs at least one row, but got {rows}.")
         self.rows = rows
 
         def make_row() -> gymnasium.Env:
-            return _with_array_observations(_make(id, kwargs or {}, max_episode_steps), id)
+            return _with_array_observations(make_env(id, kwargs or {}, max_episode_steps, wrappers), id)
 
         self._envs = SyncVectorEnv([make_row] * rows, copy=False, autoreset_mode=AutoresetMode.SAME_STEP)
         self._action_space: Any = self._envs.single_action_space
@@ -70,22 +74,6 @@ class _KeptFinalObservation(gymnasium.Wrapper):
         if terminated or truncated:
             observation = np.array(observation)
         return observation, reward, terminated, truncated, info
-
-
-def _make(id: str, kwargs: Mapping[str, Any], max_episode_steps: int | None) -> gymnasium.Env:
-    try:
-        return gymnasium.make(id, max_episode_steps=max_episode_steps, disable_env_checker=True, **kwargs)
-    except UnregisteredEnv:
-        raise EnvError(f"There is no environment {id!r} in Gymnasium's registry{_suggestion(id)}.") from None
-    except (gymnasium.error.Error, ImportError, TypeError, ValueError, AttributeError) as error:
-        reason = str(error).partition("\n")[0].rstrip(".")
-        raise EnvError(f"The environment {id!r} cannot be made: {reason}.") from error
-
-
-def _suggestion(id: str) -> str:
-    name = id.rpartition(":")[2]
-    nearest = get_close_matches(name, gymnasium.registry, n=3, cutoff=0.5)
-    return f"; the nearest are {', '.join(nearest)}" if nearest else ""
 
 
 def _with_array_observations(env: gymnasium.Env, id: str) -> gymnasium.Env:

@@ -20,6 +20,9 @@ from rldsl.nets.mlp import MLPTrunk
 from rldsl.nets.trunk import FeedForward, as_float
 from rldsl.spec.net import Activation, Conv, Init
 
+PIECE = 256
+"""Images that are convolved at once."""
+
 
 @dataclass(frozen=True)
 class ConvLayer:
@@ -88,12 +91,16 @@ class ConvTrunk(FeedForward):
     def forward(self, params: Mapping[str, Tensor], obs: Tensor) -> Tensor:
         """Member by member: on a CPU, one convolution with a group for each takes up to twice as long."""
         images = obs.movedim(-1, 2) if self.channels_last else obs.reshape(*obs.shape[:2], *self.image)
-        maps = [self._convolve(params, member, as_float(images[member])) for member in range(obs.shape[0])]
+        maps = [self._convolve_all(params, member, images[member]) for member in range(obs.shape[0])]
         return self.dense.forward(scope(params, "dense."), torch.stack(maps))
 
-    def _convolve(self, params: Mapping[str, Tensor], member: int, x: Tensor) -> Tensor:
+    def _convolve_all(self, params: Mapping[str, Tensor], member: int, images: Tensor) -> Tensor:
+        """In pieces: memory for the maps of a whole rollout at once would come fresh from the system at every call."""
+        return torch.cat([self._convolve(params, member, piece) for piece in images.split(PIECE)])
+
+    def _convolve(self, params: Mapping[str, Tensor], member: int, images: Tensor) -> Tensor:
         """Of one member, `[B, C, H, W] -> [B, features]`. With channels innermost the backward pass is faster."""
-        x = x.contiguous(memory_format=torch.channels_last)
+        x = as_float(images.contiguous(memory_format=torch.channels_last))
         for layer in self.convolutions:
             weight, bias = params[f"{layer.name}.weight"][member], params[f"{layer.name}.bias"][member]
             weight = weight.contiguous(memory_format=torch.channels_last)

@@ -142,7 +142,7 @@ AtariId = Literal[
 ]
 """The games of the Arcade Learning Environment that Gymnasium registers, as in `ALE/Pong-v5`."""
 
-PlaygroundId = Literal[
+DMControlId = Literal[
     "AcrobotSwingup",
     "AcrobotSwingupSparse",
     "BallInCup",
@@ -168,6 +168,10 @@ PlaygroundId = Literal[
     "WalkerRun",
     "WalkerStand",
     "WalkerWalk",
+]
+"""DM-Control as MuJoCo Playground has it: 25 tasks that need nothing else."""
+
+RobotId = Literal[
     "ApolloJoystickFlatTerrain",
     "BarkourJoystick",
     "BerkeleyHumanoidJoystickFlatTerrain",
@@ -198,7 +202,10 @@ PlaygroundId = Literal[
     "PandaPickCubeOrientation",
     "PandaRobotiqPushCube",
 ]
-"""MuJoCo Playground: DM-Control, locomotion and manipulation."""
+"""Locomotion and manipulation in MuJoCo Playground: 29 tasks that need the robot models of mujoco_menagerie."""
+
+PlaygroundId = Literal[DMControlId, RobotId]
+"""MuJoCo Playground."""
 
 CONTINUOUS = frozenset(
     {

@@ -10,6 +10,7 @@ import traceback
 from pathlib import Path
 from types import FrameType
 
+from rldsl.envs.contract import EnvError
 from rldsl.spec.errors import SpecError
 from rldsl.spec.experiment import Trial
 from rldsl.spec.session import Override, Session, session_id
@@ -36,7 +37,7 @@ def main(arguments: list[str]) -> int:
         directories = open_directories(options.runs, sessions)
         copy_output([directory.log for directory in directories[1:]])
         outcome = Pack(sessions, directories, origin).run(lambda: stop.reason)
-    except (SpecError, StoreError) as error:
+    except (SpecError, StoreError, EnvError) as error:
         print(f"rldsl: {error}", file=sys.stderr)  # noqa: T201 (the log of the session)
         return 1
     except Exception:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rldsl.agents.contract import Learner, Setting
+from rldsl.envs.contract import EnvError
 from rldsl.spec.errors import SpecError
 from rldsl.spec.gin_text import session_gin
 from rldsl.spec.session import Session
@@ -154,7 +155,7 @@ class Pack:
 
     def _policy_state(self, member: int) -> tuple[int, dict[str, Any]]:
         """What `enjoy` needs of a member as it is now."""
-        return self.frame, {"agent": self.agent.state(member)}
+        return self.frame, {"agent": self.agent.policy_state(member)}
 
     def _next_checkpoint(self) -> Callable[[], bool]:
         """Says when the next checkpoint is due: by frames if the budget says so, otherwise by the clock."""
@@ -188,6 +189,6 @@ def open_directories(runs: Path, sessions: Sequence[Session]) -> list[SessionDir
 
 
 def _sentence(error: BaseException) -> str:
-    if isinstance(error, SpecError | StoreError):
+    if isinstance(error, SpecError | StoreError | EnvError):
         return str(error)
     return f"{type(error).__name__}: {error}".splitlines()[0]

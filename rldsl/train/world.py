@@ -50,7 +50,7 @@ class PackWorld:
         self.frame += self.num_envs
         if self.frame >= self.next_log or self.exhausted:
             self._log()
-        return step
+        return step.to_learn()
 
     def _end_episodes(self, ended: np.ndarray) -> None:
         for row in ended.tolist():

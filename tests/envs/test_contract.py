@@ -1,4 +1,4 @@
-"""Action bounds and row seeds."""
+"""Action bounds, row seeds, and what of a step is learned from."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rldsl.envs import Continuous, Discrete
+from rldsl.envs import Continuous, Discrete, Step
 from rldsl.envs.seeding import row_seeds
 
 finite = st.floats(-1e6, 1e6)
@@ -41,6 +41,34 @@ def test_continuous_spaces_are_equal_by_their_bounds() -> None:
     one, other = (Continuous(np.array([-1.0]), np.array([high])) for high in (1.0, 2.0))
     assert one == Continuous(one.low.copy(), one.high.copy()) and one.shape == (1,)
     assert one != other and one != Discrete(2)
+
+
+def raw_step(**more: np.ndarray) -> Step:
+    """Of three rows the last ended."""
+    over = np.array([False, False, True])
+    seen = np.zeros((3, 1))
+    return Step(seen, np.array([7.0, 0.0, -3.0]), over, np.zeros(3, bool), np.array([2]), seen[2:], **more)
+
+
+def test_a_step_is_learned_from_as_it_is_unless_it_says_otherwise() -> None:
+    step = raw_step()
+    assert step.to_learn() is step
+
+
+def test_a_lesson_takes_the_place_of_the_reward() -> None:
+    step = raw_step(lesson=np.array([1.0, 0.0, -1.0]))
+    learned = step.to_learn()
+    assert learned.reward.tolist() == [1.0, 0.0, -1.0] and learned.terminated is step.terminated
+    assert step.reward.tolist() == [7.0, 0.0, -3.0], "the score stays"
+    assert learned.to_learn() is learned
+
+
+def test_a_lost_life_is_an_end_to_the_learner_alone() -> None:
+    step = raw_step(lost=np.array([True, False, False]))
+    learned = step.to_learn()
+    assert learned.terminated.tolist() == [True, False, True] and learned.reward is step.reward
+    assert learned.ended.tolist() == [2] and len(learned.final_observation) == 1, "no episode ended for it"
+    assert step.terminated.tolist() == [False, False, True], "the score's episode goes on"
 
 
 def test_row_seeds_differ_by_session_row_and_stream() -> None:

@@ -10,6 +10,8 @@ from gymnasium.envs.registration import register
 
 from rldsl.envs import Continuous, Discrete, EnvError
 from rldsl.envs.gym import GymnasiumEnv
+from rldsl.spec.environment import Gym, Wrapper
+from rldsl.train.implementation import implementation
 
 UNIT = spaces.Box(-1.0, 1.0, (2,), np.float64)
 
@@ -37,6 +39,17 @@ class Counter(gymnasium.Env):
         if isinstance(self.observation_space, spaces.Dict):
             return {"kind": 1, "where": self.array.copy()}
         return self.array
+
+
+class Halved(gymnasium.RewardWrapper):
+    """Pays a part of the reward; the half, unless told otherwise."""
+
+    def __init__(self, env: gymnasium.Env, part: float = 0.5) -> None:
+        super().__init__(env)
+        self.part = part
+
+    def reward(self, reward: Any) -> float:
+        return reward * self.part
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -162,3 +175,70 @@ def test_its_state_cannot_be_saved() -> None:
         env.restore({})
     with pytest.raises(EnvError, match="each of the 1 rows, but got 2"):
         env.reset([0, 1])
+
+
+def made(spec: Gym) -> GymnasiumEnv:
+    return implementation(spec)(spec, spec.num_envs, 1)
+
+
+def test_a_class_that_nobody_registered_is_named_by_its_module() -> None:
+    env = made(Gym(f"{__name__}:Counter", num_envs=2, max_episode_steps=2))
+    env.reset([0, 1])
+    steps = [env.step(np.zeros((2, 2))) for _ in range(2)]
+    np.testing.assert_array_equal(steps[-1].final_observation, np.full((2, 2), 2.0))
+    assert steps[-1].truncated.all()
+
+
+def test_a_registered_id_may_name_the_module_that_registers_it() -> None:
+    env = made(Gym(f"{__name__}:RoomCounter-v0"))
+    env.reset([0])
+    assert [bool(env.step(np.zeros((1, 2))).truncated[0]) for _ in range(3)] == [False, False, True]
+
+
+def test_wrappers_are_put_on_the_innermost_first() -> None:
+    mine = f"{__name__}:Halved"
+    clip = Wrapper("gymnasium.wrappers:ClipReward", kwargs={"max_reward": 0.5})
+    for wrappers, rewards in (((mine, clip), [0.5, 0.5]), ((clip, Wrapper(mine, kwargs={"part": 0.1})), [0.05, 0.05])):
+        env = made(Gym("RoomCounter-v0", wrappers=wrappers))
+        env.reset([0])
+        assert [env.step(np.zeros((1, 2))).reward[0] for _ in range(2)] == pytest.approx(rewards)
+
+
+def test_a_wrapper_may_change_the_observations() -> None:
+    env = made(Gym("RoomCounter-v0", wrappers=("gymnasium.wrappers:TimeAwareObservation",)))
+    assert env.spaces.observation_shape == (3,)
+    env.reset([0])
+    assert env.step(np.zeros((1, 2))).observation.shape == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (
+            Gym("CartPole-v1", wrappers=("nowhere:Mine",)),
+            r"^The wrapper 'nowhere:Mine' .* No module named 'nowhere'\.$",
+        ),
+        (
+            Gym("CartPole-v1", wrappers=("gymnasium.wrappers:ClipRewards",)),
+            r"cannot be put on: .* nearest are ClipReward",
+        ),
+        (
+            Gym("CartPole-v1", wrappers=(Wrapper("gymnasium.wrappers:ClipReward", kwargs={"most": 1}),)),
+            r"^The wrapper 'gymnasium.wrappers:ClipReward' cannot be put on: .*'most'\.$",
+        ),
+        (
+            Gym("CartPole-v1", wrappers=("builtins:repr",)),
+            r"^The wrapper 'builtins:repr' makes no gymnasium.Env, but str",
+        ),
+        (Gym(f"{__name__}:Countr"), r"^There is no environment '.*:Countr' .*; the nearest are Counter, "),
+        (
+            Gym("collections:Counter"),
+            r"^The environment 'collections:Counter' cannot be made: Counter is no gymnasium.Env",
+        ),
+    ],
+    ids=lambda value: value.id if isinstance(value, Gym) else "",
+)
+def test_what_is_not_there_or_does_not_fit_is_one_sentence(spec: Gym, message: str) -> None:
+    with pytest.raises(EnvError, match=message) as caught:
+        made(spec)
+    assert "\n" not in str(caught.value)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from rldsl.nets import FeedForward, Layout, build_trunk
-from rldsl.nets.conv import ConvTrunk
+from rldsl.nets.conv import PIECE, ConvTrunk
 from rldsl.nets.init import Arrays, stack_members
 from rldsl.nets.mlp import MLPTrunk
 from rldsl.nets.recurrent import RecurrentTrunk
@@ -86,11 +86,12 @@ def test_each_member_of_an_mlp_equals_torch(activation: str, layer_norm: bool, g
         torch.testing.assert_close(features[member], reference_mlp(trunk, params, member)(obs[member]))
 
 
-def test_each_member_of_a_convolution_equals_torch(generators: Generators) -> None:
+@pytest.mark.parametrize("images", [5, PIECE + 3])
+def test_each_member_of_a_convolution_equals_torch(images: int, generators: Generators) -> None:
     trunk = ConvTrunk.build(SMALL_CONV, IMAGE)
-    params, obs = trunk.layout.views(random_like(members(trunk, generators))), torch.rand(3, 5, *IMAGE)
+    params, obs = trunk.layout.views(random_like(members(trunk, generators))), torch.rand(3, images, *IMAGE)
     features = trunk.forward(params, obs)
-    assert features.shape == (3, 5, 8)
+    assert features.shape == (3, images, 8)
     for member in range(3):
         torch.testing.assert_close(features[member], reference_conv(trunk, params, member)(obs[member]))
 

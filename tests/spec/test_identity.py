@@ -26,8 +26,8 @@ IDS = {
     "random": "de952a9ff48c",
     "ppo": "a8de2d7947a7",
     "hopper": "b69d7e795513",
-    "atari": "14aa45d85ecb",
-    "gym": "1be086722fb1",
+    "atari": "9abd5a81bbf8",
+    "gym": "7a0f6ca21858",
 }
 
 

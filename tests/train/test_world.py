@@ -9,7 +9,7 @@ import pytest
 from agents.tiny import Bandit, Chain, Endless
 from project import rows, work
 
-from rldsl import Agent, Environment, Random
+from rldsl import Agent, Atari, Environment, Random
 from rldsl.envs.make import classic
 from rldsl.spec.budget import Budget
 from rldsl.store.metrics import read_metrics
@@ -66,7 +66,7 @@ def test_returns_and_lengths_are_those_of_the_task_itself(
 def test_every_row_counts_for_its_own_member(tmp_path: Path) -> None:
     """Two members of two rows each; what they do differs, and so does what they get."""
     recorders = [recorder(tmp_path / name) for name in "ab"]
-    world = PackWorld(implementation(Bandit())(Bandit(), 4), 2, Budget(4, log_every=4), recorders, [True, True])
+    world = PackWorld(implementation(Bandit())(Bandit(), 4, 1), 2, Budget(4, log_every=4), recorders, [True, True])
     world.begin([0, 1])
     assert not world.exhausted
     for actions in ([0, 0, 1, 1], [0, 1, 1, 1]):
@@ -79,7 +79,7 @@ def test_every_row_counts_for_its_own_member(tmp_path: Path) -> None:
 
 def test_a_member_that_is_not_active_is_not_logged(tmp_path: Path) -> None:
     recorders = [recorder(tmp_path / name) for name in "ab"]
-    world = PackWorld(implementation(Bandit())(Bandit(), 2), 1, Budget(2, log_every=1), recorders, [True, False])
+    world = PackWorld(implementation(Bandit())(Bandit(), 2, 1), 1, Budget(2, log_every=1), recorders, [True, False])
     world.begin([0, 1])
     world.step(np.array([1, 1]))
     assert [len(read_metrics(one.metrics.path)["frame"]) for one in recorders] == [1, 0]
@@ -102,6 +102,21 @@ def test_an_episode_that_is_under_way_survives(tmp_path: Path) -> None:
     assert other.frame == one.frame
     assert other.recorders[0].state() == one.recorders[0].state()
     assert one.recorders[0].episodes == 2
+
+
+def test_a_game_is_scored_whole_and_raw_while_lives_and_signs_are_learned_from(tmp_path: Path) -> None:
+    """Breakout, with a ball served as soon as one is lost and the paddle in a corner or where it began."""
+    env, one = Atari("Breakout", num_envs=2, frame_skip=8), recorder(tmp_path)
+    world = PackWorld(implementation(env)(env, 2, 1), 2, Budget(10_000), [one], [True])
+    world.begin([0])
+    lessons = []
+    while not one.episodes:
+        lessons.append(world.step(np.array([1, 2])))
+    first = int(lessons[-1].ended[0])
+    rewards, ends = (np.array([getattr(step, name)[first] for step in lessons]) for name in ("reward", "terminated"))
+    assert ends.sum() == 5 and ends[-1]
+    assert set(rewards) <= {0.0, 1.0} and one.returns[0] >= rewards.sum() and one.lengths[0] == len(lessons)
+    world.envs.close()
 
 
 def test_moving_averages_are_over_100_episodes_and_100_log_points(tmp_path: Path) -> None:

@@ -1,0 +1,84 @@
+"""One Gymnasium environment by its id or class, with wrappers around it; what cannot be made says why."""
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, TypeAlias
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.error import UnregisteredEnv
+
+from rldsl.envs.contract import EnvError
+from rldsl.spec.environment import Wrapper
+from rldsl.spec.errors import nearest
+
+Wrap: TypeAlias = Wrapper | Callable[[gymnasium.Env], gymnasium.Env]
+"""A wrapper by its name, or what wraps an environment itself."""
+
+
+def make_env(
+    id: str, kwargs: Mapping[str, Any], max_episode_steps: int | None, wrappers: Sequence[Wrap]
+) -> gymnasium.Env:
+    """`gymnasium.make(id, **kwargs)` in its wrappers, the innermost first.
+
+    "module:Env-v0" imports the module that registers the environment; "module:Class" is a class that nobody need
+    have registered.
+    """
+    try:
+        source = _source(id)
+        env = gymnasium.make(source, max_episode_steps=max_episode_steps, disable_env_checker=True, **kwargs)
+    except UnregisteredEnv:
+        raise EnvError(f"There is no environment {id!r} in Gymnasium's registry{_suggestion(id)}.") from None
+    except (gymnasium.error.Error, ImportError, TypeError, ValueError, AttributeError) as error:
+        raise EnvError(f"The environment {id!r} cannot be made: {_reason(error)}.") from error
+    for wrapper in wrappers:
+        env = _wrapped(env, wrapper) if isinstance(wrapper, Wrapper) else wrapper(env)
+    return env
+
+
+def _source(id: str) -> str | EnvSpec:
+    module, _, name = id.rpartition(":")
+    found = getattr(import_module(module), name, None) if module else None
+    if name in gymnasium.registry or not isinstance(found, type):
+        return id
+    if not issubclass(found, gymnasium.Env):
+        raise TypeError(f"{name} is no gymnasium.Env")
+    return EnvSpec(name, entry_point=found)
+
+
+def _suggestion(id: str) -> str:
+    module, _, name = id.rpartition(":")
+    close = nearest(name, [*gymnasium.registry, *(_classes(module, gymnasium.Env) if module else ())])
+    return f"; the nearest are {', '.join(close)}" if close else ""
+
+
+def _wrapped(env: gymnasium.Env, wrapper: Wrapper) -> gymnasium.Env:
+    try:
+        module, _, name = wrapper.name.partition(":")
+        made = getattr(import_module(module), name)(env, **wrapper.kwargs)
+    except (gymnasium.error.Error, ImportError, TypeError, ValueError, AttributeError, AssertionError) as error:
+        env.close()
+        raise EnvError(f"The wrapper {wrapper.name!r} cannot be put on: {_reason(error)}{_other(wrapper)}.") from error
+    if not isinstance(made, gymnasium.Env):
+        raise EnvError(f"The wrapper {wrapper.name!r} makes no gymnasium.Env, but {type(made).__name__}.")
+    return made
+
+
+def _other(wrapper: Wrapper) -> str:
+    """The wrappers of the module that are named alike, where there is none of this name."""
+    module, _, name = wrapper.name.partition(":")
+    classes = _classes(module, gymnasium.Wrapper)
+    close = [] if name in classes else nearest(name, classes)
+    return f"; the nearest are {', '.join(close)}" if close else ""
+
+
+def _classes(module: str, base: type) -> list[str]:
+    try:
+        inside = vars(import_module(module))
+    except ImportError:
+        return []
+    return [name for name, one in inside.items() if isinstance(one, type) and issubclass(one, base)]
+
+
+def _reason(error: Exception) -> str:
+    return str(error).partition("\n")[0].rstrip(".")

@@ -1,0 +1,205 @@
+"""MuJoCo Playground: the rows of a task as one batch, stepped by one compiled JAX function."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+# Read when JAX starts: it shares the GPU with torch, so it must not take most of its memory at once.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from mujoco_playground import MjxEnv, State, registry
+
+from rldsl.envs.contract import ALL_ROWS, Continuous, EnvError, Spaces, Step, VectorEnv
+from rldsl.spec.environment import Playground
+
+
+def make(spec: Playground, rows: int, threads: int) -> VectorEnv:
+    """The rows of a spec. XLA takes its threads when it starts, from the first environment of a process."""
+    os.environ.setdefault("NPROC", str(threads))
+    return PlaygroundEnv(load(spec, "warp" if jax.default_backend() == "gpu" else "jax"), rows)
+
+
+class Row(NamedTuple):
+    """What a row carries from step to step; batched, every array is [rows, ...]."""
+
+    state: State
+    key: jax.Array
+    """The row's own random stream, from which its next episode starts."""
+    steps: jax.Array
+    """Of the agent, in this episode."""
+
+
+class Outcome(NamedTuple):
+    """What a step gave, before an episode that ended is followed by the next one."""
+
+    observation: jax.Array
+    reward: jax.Array
+    terminated: jax.Array
+    truncated: jax.Array
+
+
+class Task:
+    """One row of a task as pure functions, for JAX to batch and compile."""
+
+    def __init__(self, env: MjxEnv, action_repeat: int, time_limit: int) -> None:
+        self.env, self.action_repeat, self.time_limit = env, action_repeat, time_limit
+        self.layout = jax.eval_shape(env.reset, jax.random.PRNGKey(0))
+        if isinstance(self.layout.obs, Mapping) and "state" not in self.layout.obs:
+            raise EnvError(f"A policy needs an observation called `state`, but there is {', '.join(self.layout.obs)}.")
+        self.observation_size = int(np.prod(observed(self.layout).shape))
+
+    def start(self, key: jax.Array) -> Row:
+        """The first moment of an episode, drawn from the row's stream."""
+        key, chance = jax.random.split(key)
+        return Row(self._typed(self.env.reset(chance)), key, jnp.zeros((), jnp.int32))
+
+    def step(self, row: Row, action: jax.Array) -> tuple[Row, Outcome]:
+        """One step of the agent, which may be the last one of an episode."""
+        state, reward = self._act(row.state, action)
+        steps = row.steps + 1
+        finite = jnp.isfinite(reward)  # a simulation that blew up ends its episode, and its numbers teach nothing
+        observation = jnp.nan_to_num(observed(state).ravel(), posinf=0.0, neginf=0.0)
+        outcome = Outcome(observation, jnp.where(finite, reward, 0.0), state.done > 0, steps >= self.time_limit)
+        return Row(self._typed(state), row.key, steps), outcome
+
+    def _act(self, state: State, action: jax.Array) -> tuple[State, jax.Array]:
+        """The state after the repeated action, and the sum of its rewards; nothing follows the end of an episode."""
+        state = self.env.step(state, action)
+        if self.action_repeat == 1:
+            return state, state.reward
+
+        def again(_: int, before: tuple[State, jax.Array]) -> tuple[State, jax.Array]:
+            state, total = before
+            after = self._typed(self.env.step(state, action))
+            return jax.tree.map(
+                lambda old, new: jnp.where(state.done > 0, old, new), before, (after, total + after.reward)
+            )
+
+        return jax.lax.fori_loop(1, self.action_repeat, again, (self._typed(state), state.reward))
+
+    def _typed(self, state: State) -> State:
+        """The same with the types of a first state: with others, every function would be compiled once more."""
+        return jax.tree.map(lambda one, like: jax.lax.convert_element_type(one, like.dtype), state, self.layout)
+
+
+class PlaygroundEnv(VectorEnv):
+    """Rows of a task, in one batch on the device that JAX has: the CPU, or a GPU."""
+
+    exact_resume = True
+
+    def __init__(self, task: Task, rows: int) -> None:
+        if rows < 1:
+            raise EnvError(f"An environment needs at least one row, but got {rows}.")
+        self.rows = rows
+        self._start, self._step = jax.jit(jax.vmap(task.start)), jax.jit(jax.vmap(task.step))
+        self._replace = jax.jit(_replace)
+        self._batch = jax.tree.map(_zeros, jax.eval_shape(self._start, self._keys([0] * rows)))
+        # What warp keeps of all rows together, such as their contacts, has no share of a row that could be saved.
+        self.exact_resume = all(leaf.shape[:1] == (rows,) for leaf in jax.tree.leaves(self._batch))
+        size, bounds = task.observation_size, np.ones(task.env.action_size)
+        self.spaces = Spaces((size,), np.dtype(np.float32), Continuous(-bounds, bounds))
+        self._observation = np.zeros((rows, size), np.float32)
+
+    def reset(self, seeds: Sequence[int]) -> np.ndarray:
+        self._batch = self._start(self._keys(self._checked_seeds(seeds)))
+        return self._observe(ALL_ROWS)
+
+    def step(self, actions: np.ndarray) -> Step:
+        controls = self.spaces.action.rescale(actions).astype(np.float32)
+        self._batch, outcome = self._step(self._batch, controls)
+        seen, reward, terminated, truncated = map(_view, outcome)
+        self._observation[:] = seen
+        ended = (terminated | truncated).nonzero()[0]
+        final_observation = self._observation[ended]
+        if ended.size:
+            self._begin(ended)
+        reward = reward.astype(np.float64)
+        return Step(self._observation, reward, terminated.copy(), truncated.copy(), ended, final_observation)
+
+    def _begin(self, ended: np.ndarray) -> None:
+        """Fresh starts for some rows. A start costs about as much as a step, and it is drawn for all rows at once.
+
+        Measured with 512 rows of CartpoleBalance on one core: 1.9 ms a start, 1.7 ms a step. Where only the time limit
+        ends episodes, as in all of DM-Control, rows end together, so that is one start in a thousand steps; to draw
+        starts inside the compiled step would double every one of them.
+        """
+        mask = np.zeros(self.rows, bool)
+        mask[ended] = True
+        self._batch = self._replace(mask, self._start(self._batch.key), self._batch)
+        self._observe(ended)
+
+    def _observe(self, rows: slice | np.ndarray) -> np.ndarray:
+        self._observation[rows] = _view(observed(self._batch.state)).reshape(self._observation.shape)[rows]
+        return self._observation
+
+    def state(self, rows: slice = ALL_ROWS) -> dict[str, Any]:
+        if not self.exact_resume:
+            return super().state(rows)
+        return {name: np.array(_view(leaf)[rows]) for name, leaf in _named(self._batch).items()}
+
+    def restore(self, state: Mapping[str, Any], rows: slice = ALL_ROWS) -> np.ndarray:
+        if not self.exact_resume:
+            return super().restore(state, rows)
+        named = _named(self._batch)
+        if named.keys() != state.keys():
+            raise EnvError("The saved state is of another task, or of another version of MuJoCo Playground.")
+        saved, here = len(state[".steps"]), len(range(*rows.indices(self.rows)))
+        if saved != here:
+            raise EnvError(f"The saved state has {saved} rows, to be restored into {here}.")
+        leaves = [_with_rows(leaf, rows, state[name]) for name, leaf in named.items()]
+        self._batch = jax.tree.unflatten(jax.tree.structure(self._batch), leaves)
+        return self._observe(rows)
+
+    def _keys(self, seeds: Sequence[int]) -> jax.Array:
+        return jax.vmap(jax.random.PRNGKey)(np.array(seeds, np.uint32))
+
+
+def observed(state: State) -> jax.Array:
+    """What the policy sees: all, or of a dictionary `state`; the rest of it is more than a robot could know."""
+    return state.obs["state"] if isinstance(state.obs, Mapping) else state.obs
+
+
+def load(spec: Playground, impl: str) -> Task:
+    """The task of a spec; `impl` is what simulates it: "jax" on every device, "warp" faster on CUDA.
+
+    Playground counts its time limit in its own steps, of which an action may take several.
+    """
+    config = registry.get_default_config(spec.id)
+    repeat = spec.action_repeat or config.get("action_repeat", 1)
+    changes = {"impl": impl} | ({"action_repeat": repeat} if "action_repeat" in config else {})
+    env = registry.load(spec.id, config, config_overrides=changes)
+    return Task(env, repeat, spec.max_episode_steps or -(-config.episode_length // repeat))
+
+
+def _replace(mask: jax.Array, fresh: Row, old: Row) -> Row:
+    """The fresh rows where the mask says so; what warp keeps for all rows together is computed anew in each step."""
+
+    def choose(new: jax.Array, kept: jax.Array) -> jax.Array:
+        if kept.shape[:1] != mask.shape:
+            return kept
+        return jnp.where(mask.reshape(-1, *[1] * (kept.ndim - 1)), new, kept)
+
+    return jax.tree.map(choose, fresh, old)
+
+
+def _zeros(like: jax.ShapeDtypeStruct) -> jax.Array:
+    return jnp.zeros(like.shape, like.dtype)
+
+
+def _view(array: jax.Array) -> np.ndarray:
+    """The same memory, by DLPack, where that is the CPU's; a copy where it is a GPU's."""
+    return np.from_dlpack(array) if array.device.platform == "cpu" else np.asarray(array)
+
+
+def _named(batch: Row) -> dict[str, jax.Array]:
+    """Every array of a batch, by where it is."""
+    return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(batch)}
+
+
+def _with_rows(leaf: jax.Array, rows: slice, saved: Any) -> jax.Array:
+    changed = np.array(leaf)
+    changed[rows] = saved
+    return jnp.array(changed)
