@@ -10,8 +10,9 @@ PROJECT := pyproject.toml constraints.txt
 cartpole: $(VENV)/.installed
 	$(BIN)/python experiments/classic/cartpole.py
 
-test: $(VENV)/.installed-dev lint
+test: $(VENV)/.installed-dev lint .venv-playground/.installed
 	$(BIN)/python -m pytest
+	.venv-playground/bin/python -m pytest tests/envs/test_playground.py
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -28,6 +29,13 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
+# JAX and MuJoCo Playground are large, and only their own tests need them.
+.venv-playground/.installed: $(PROJECT) constraints-playground.txt
+	test -d .venv-playground || $(PYTHON) -m venv .venv-playground
+	.venv-playground/bin/python -m pip install --quiet --constraint constraints-playground.txt \
+		--editable '.[playground]' pytest pytest-timeout
+	touch $@
+
 bench: $(VENV)/.installed .venv-peers/.installed
 	$(BIN)/python -m benchmarks.compare
 
@@ -37,4 +45,4 @@ bench: $(VENV)/.installed .venv-peers/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-peers .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-peers .venv-playground .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

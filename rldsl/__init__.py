@@ -4,11 +4,12 @@ from rldsl.builders.axes import choice, grid, int_uniform, log_uniform, uniform,
 from rldsl.builders.experiment import experiment
 from rldsl.cli import main
 from rldsl.spec.agent import A2C, PPO, SIL, Agent, Random, Reinforce, Sarsa
-from rldsl.spec.environment import Atari, Box2D, Classic, Environment, Gym, MuJoCo, Playground
+from rldsl.spec.environment import Atari, Box2D, Classic, Environment, Gym, MuJoCo, Playground, Wrapper
 from rldsl.spec.errors import SpecError, show_as_sentences
 from rldsl.spec.experiment import Experiment
 from rldsl.spec.launcher import Launcher, Local
 from rldsl.spec.net import MLP, Conv, Net, Recurrent
+from rldsl.spec.off_policy import DQN, SAC, CrossQ, Prioritized
 from rldsl.spec.optimizer import Adam, AdamW, Optimizer, RMSprop
 from rldsl.spec.schedule import Constant, Cosine, Exponential, Linear, Schedule, Steps
 
@@ -18,8 +19,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "A2C",
+    "DQN",
     "MLP",
     "PPO",
+    "SAC",
     "SIL",
     "Adam",
     "AdamW",
@@ -30,6 +33,7 @@ __all__ = [
     "Constant",
     "Conv",
     "Cosine",
+    "CrossQ",
     "Environment",
     "Experiment",
     "Exponential",
@@ -41,6 +45,7 @@ __all__ = [
     "Net",
     "Optimizer",
     "Playground",
+    "Prioritized",
     "RMSprop",
     "Random",
     "Recurrent",
@@ -49,6 +54,7 @@ __all__ = [
     "Schedule",
     "SpecError",
     "Steps",
+    "Wrapper",
     "choice",
     "experiment",
     "grid",

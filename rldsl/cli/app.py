@@ -13,6 +13,7 @@ import typer
 from rldsl.cli import commands
 from rldsl.cli.load import Declared, know
 from rldsl.cli.options import Choice
+from rldsl.cli.watch import watch
 from rldsl.spec.errors import SpecError
 from rldsl.store.errors import StoreError
 
@@ -25,12 +26,15 @@ OF_A_FILE: tuple[Command, ...] = (
     commands.status,
     commands.stop,
     commands.resume,
+    commands.enjoy,
     commands.report,
 )
 OF_RLDSL: tuple[Command, ...] = (
     commands.new,
+    watch,
     commands.list_,
     commands.diff,
+    commands.envs,
     commands.schema,
 )
 INTERRUPTED = 130

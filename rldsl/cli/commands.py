@@ -11,6 +11,7 @@ import typer
 from rldsl.cli import options as given
 from rldsl.cli.options import RUNS, Choice
 from rldsl.plan.existing import Existing
+from rldsl.spec.errors import SpecError
 
 
 def train(
@@ -32,19 +33,18 @@ def plan(
     all: Annotated[bool, typer.Option("--all", help="List every session.")] = False,
     json: given.Json = False,
 ) -> None:
-    """Show what would run: trials, sessions, what differs, what is done already."""
+    """Show what would run: trials, sessions, what differs, what is done already; fail if this machine cannot."""
     from rldsl.cli.plan_view import print_json, show_plan
     from rldsl.cli.tables import echo
 
     made = choice.plan()
     if out is not None:
         made.save(out)
-    if json:
-        print_json(made, Existing(runs))
-        return
-    show_plan(made, Existing(runs), everything=all)
-    if out is not None:
+    lacks = print_json(made, Existing(runs)) if json else show_plan(made, Existing(runs), everything=all)
+    if out is not None and not json:
         echo(f"written to {out}; `train --plan {out}` runs exactly this")
+    if lacks:
+        raise SpecError(lacks)
 
 
 def search(
@@ -93,6 +93,26 @@ def resume(
     return run_plan(choice.plan(), runs, on, choice.file, states=("resume", "failed"), searching=True)
 
 
+def enjoy(
+    choice: Choice,
+    runs: given.Runs = RUNS,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="S", help="Of this seed; else the best one.")] = None,
+    checkpoint: Annotated[str, typer.Option("--checkpoint", metavar="WHICH", help="best or last.")] = "best",
+    episodes: Annotated[int, typer.Option("--episodes", metavar="N", min=1, help="How many to play.")] = 5,
+    stochastic: Annotated[bool, typer.Option("--stochastic", help="Draw actions as in training.")] = False,
+    video: Annotated[Path | None, typer.Option("--video", metavar="DIR", help="Film each episode as an mp4.")] = None,
+    render: Annotated[bool, typer.Option("--render", help="Show a window.")] = False,
+    json: given.Json = False,
+) -> int:
+    """Play episodes with what a session has learned, and film them if asked."""
+    from rldsl.cli.enjoy import checked, choose, enjoy_session
+
+    options = ["--checkpoint", checked(checkpoint), "--episodes", str(episodes)]
+    options += [] if video is None else ["--video", str(video)]
+    options += [f"--{name}" for name, on in (("stochastic", stochastic), ("render", render), ("json", json)) if on]
+    return enjoy_session(choose(choice.plan(), Existing(runs), seed), choice.file, options, quiet=json)
+
+
 def report(
     choice: Choice,
     runs: given.Runs = RUNS,
@@ -132,6 +152,20 @@ def new(directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where; ma
     from rldsl.cli.new import write_project
 
     write_project(directory)
+
+
+def envs(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Families, or parts of ids.")] = None,
+    bench: Annotated[bool, typer.Option("--bench", help="Measure steps a second, under random actions.")] = False,
+    num_envs: Annotated[int, typer.Option("--num-envs", metavar="N", min=1, help="Stepped together.")] = 16,
+    threads: Annotated[int, typer.Option("--threads", metavar="N", min=1, help="That step them.")] = 1,
+    seconds: Annotated[float, typer.Option("--seconds", metavar="S", min=0.01, help="For each of them.")] = 1.0,
+    json: given.Json = False,
+) -> None:
+    """List the environments: spaces, backends, whether resuming is exact, how fast they are."""
+    from rldsl.cli.envs import Bench, show_envs
+
+    show_envs(names or (), Bench(num_envs, threads, seconds) if bench else None, as_json=json)
 
 
 def schema() -> None:

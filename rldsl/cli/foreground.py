@@ -18,12 +18,12 @@ from rldsl.cli.load import load_launcher
 from rldsl.cli.progress import Display, Followed, make_display
 from rldsl.cli.status_view import of_plan, show
 from rldsl.cli.tables import echo, escape
-from rldsl.cli.words import count, value
 from rldsl.launch.jobs import Job, JobMaker
 from rldsl.launch.local import LocalRun, processes
 from rldsl.plan.existing import Existing, Standing
 from rldsl.plan.packs import make_packs
 from rldsl.plan.plan import Plan, Row
+from rldsl.report.words import count, value
 from rldsl.spec.errors import SpecError
 from rldsl.spec.launcher import Local
 from rldsl.store.errors import writing
@@ -85,6 +85,8 @@ def _pending(plan: Plan, existing: Existing, states: Sequence[str]) -> Iterator[
             ids.add(one.id)
             seen[one.report.state] += 1
             if one.report.state in states:
+                if one.lacks:
+                    raise SpecError(one.lacks)
                 yield one
     for state, words in (("running", "running already"), ("failed", "failed before: the command resume tries again")):
         if seen[state] and state not in states:

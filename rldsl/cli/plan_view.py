@@ -9,9 +9,10 @@ from itertools import islice
 from typing import Any
 
 from rldsl.cli.tables import echo, escape, table
-from rldsl.cli.words import amount, count, duration, value
 from rldsl.plan.existing import Existing, Standing
 from rldsl.plan.plan import Part, Plan, Row
+from rldsl.report.status import STYLES
+from rldsl.report.words import amount, count, duration, value
 from rldsl.store.plan_file import write_plan
 
 LISTED = 40
@@ -19,11 +20,9 @@ LISTED = 40
 WALKED = 200_000
 """Trials up to which the whole plan is walked; of a larger one only the first rows are made."""
 
-STYLES = {"new": "cyan", "resume": "yellow", "running": "blue", "done": "green", "failed": "red"}
 
-
-def show_plan(plan: Plan, existing: Existing, everything: bool = False) -> None:
-    """Prints the experiments, their sessions and the total."""
+def show_plan(plan: Plan, existing: Existing, everything: bool = False) -> str | None:
+    """Prints the experiments, their sessions and the total; returns what this machine lacks to run them."""
     walk = everything or plan.trials <= WALKED
     listed = None if everything else LISTED
     for part in plan.parts:
@@ -37,6 +36,7 @@ def show_plan(plan: Plan, existing: Existing, everything: bool = False) -> None:
                 shown.append(standing)
     _show_sessions(shown, existing)
     _show_total(plan, tally, len(shown), walk)
+    return tally.lacks
 
 
 def _show_part(part: Part) -> None:
@@ -44,6 +44,8 @@ def _show_part(part: Part) -> None:
     target = f", target {part.target.score:g}" if part.target else ""
     size = f"{count(part.trials, 'trial')}{search} x {count(part.seeds, 'seed')} x {amount(part.frames)} frames"
     echo(f"[bold]{part.name}[/bold]  {size}{target}")
+    if part.work:
+        echo(f"  [dim]{part.work}[/dim]")
     if part.adaptive:
         echo("  trials are chosen one after the other, each from the scores of those before it")
     for one in part.overrides:
@@ -90,25 +92,31 @@ class _Tally:
         self.states: Counter[str] = Counter()
         self.frames = 0
         self.seconds: float | None = 0.0
+        self.lacks: str | None = None
 
     def add(self, standing: Standing) -> None:
+        self.lacks = self.lacks or standing.lacks
         self.states[standing.report.state] += 1
         self.frames += standing.left
         left = self.existing.seconds_left(standing)
         self.seconds = None if left is None or self.seconds is None else self.seconds + left
 
 
-def print_json(plan: Plan, existing: Existing) -> None:
-    """The whole plan with full specs, and how each session stands."""
-    write_plan(sys.stdout, plan.header(), (_row_json(row, existing) for row in plan.rows()))
+def print_json(plan: Plan, existing: Existing) -> str | None:
+    """The whole plan with full specs, and how each session stands; returns what this machine lacks to run it."""
+    tally = _Tally(existing)
+    write_plan(sys.stdout, plan.header(), (_row_json(row, tally) for row in plan.rows()))
+    return tally.lacks
 
 
-def _row_json(row: Row, existing: Existing) -> dict[str, Any]:
-    return {**row.data(), "sessions": list(_sessions_json(row, existing))}
+def _row_json(row: Row, tally: _Tally) -> dict[str, Any]:
+    return {**row.data(), "sessions": list(_sessions_json(row, tally))}
 
 
-def _sessions_json(row: Row, existing: Existing) -> Iterator[dict[str, Any]]:
+def _sessions_json(row: Row, tally: _Tally) -> Iterator[dict[str, Any]]:
+    existing = tally.existing
     for one in existing.standings(row):
+        tally.add(one)
         yield {
             "id": one.id,
             "seed": one.seed,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rldsl.cli.tables import console, echo, escape
-from rldsl.cli.words import amount, duration, value
 from rldsl.plan.existing import Standing
+from rldsl.report.words import amount, duration, value
 from rldsl.store.metrics import MetricsReader, Row
 from rldsl.store.session_dir import SessionDir
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from rldsl.cli.tables import echo, escape, table
-from rldsl.cli.words import amount, count, duration, value
 from rldsl.report.outcome import Outcome
+from rldsl.report.words import amount, count, duration, value
 from rldsl.store.errors import writing
 from rldsl.store.files import replace_json
 

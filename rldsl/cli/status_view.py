@@ -5,39 +5,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from rldsl.cli.plan_view import STYLES
 from rldsl.cli.tables import echo, escape, table
-from rldsl.cli.words import amount, count, duration
 from rldsl.plan.existing import Existing
 from rldsl.plan.plan import Plan
+from rldsl.report.status import STYLES, About, Status, status_of
+from rldsl.report.words import amount, count, duration
 from rldsl.store.errors import StoreError
 from rldsl.store.metrics import last_row
 from rldsl.store.runs import Runs
 from rldsl.store.session_dir import SessionDir, StateReport
-
-
-@dataclass(frozen=True)
-class Status:
-    """One session."""
-
-    experiment: str
-    session: str
-    seed: int
-    state: str
-    frame: int
-    frames: int
-    fps: float | None
-    mean_return: float | None
-    target: float | None
-    seconds: float
-    lives: int
-    reason: str | None
-    unreadable: int
-    directory: str
 
 
 def of_plan(plan: Plan, existing: Existing) -> Iterator[Status]:
@@ -49,7 +28,8 @@ def of_plan(plan: Plan, existing: Existing) -> Iterator[Status]:
                 seen.add(one.id)
                 target = row.target.score if row.target else None
                 directory = SessionDir(existing.runs / one.directory)
-                yield _status(row.experiment, one.id, one.seed, one.frames, target, directory, one.report)
+                about = About(row.experiment, one.id, one.seed, one.frames, target)
+                yield _status(about, directory, one.report)
 
 
 def of_runs(runs: Path) -> Iterator[Status]:
@@ -59,32 +39,12 @@ def of_runs(runs: Path) -> Iterator[Status]:
             about = directory.read_session()
         except StoreError:
             about = {}
-        score = (about.get("target") or {}).get("score")
-        name = about.get("experiment", "?")
-        frames = about.get("frames", 0)
-        yield _status(name, directory.id, directory.seed or 0, frames, score, directory, directory.report())
+        yield _status(About.from_record(about, directory), directory, directory.report())
 
 
-def _status(
-    name: str, id: str, seed: int, frames: int, target: float | None, directory: SessionDir, report: StateReport
-) -> Status:
-    row: dict[str, Any] = (last_row(directory.metrics) if report.state != "new" else None) or {}
-    return Status(
-        experiment=name,
-        session=id,
-        seed=seed,
-        state=report.state,
-        frame=int(max(report.frame, row.get("frame") or 0)),
-        frames=frames,
-        fps=row.get("fps"),
-        mean_return=row.get("return_ma"),
-        target=target,
-        seconds=max(report.seconds, row.get("seconds") or 0.0),
-        lives=report.lives,
-        reason=report.reason if report.state in ("failed", "resume") else None,
-        unreadable=report.garbage,
-        directory=str(directory.path),
-    )
+def _status(about: About, directory: SessionDir, report: StateReport) -> Status:
+    last = last_row(directory.metrics) if report.state != "new" else None
+    return status_of(about, directory, report, last or {})
 
 
 def show(statuses: Iterable[Status], as_json: bool) -> None:
@@ -112,12 +72,5 @@ def _cells(one: Status) -> list[str]:
         "" if one.mean_return is None else f"{one.mean_return:.1f}",
         "" if one.target is None else f"{one.target:g}",
         duration(one.seconds) if one.seconds else "",
-        escape(_note(one)),
+        escape(one.note),
     ]
-
-
-def _note(one: Status) -> str:
-    notes = [one.reason] if one.reason else []
-    if one.unreadable:
-        notes.append(f"{count(one.unreadable, 'unreadable line')} in the journal")
-    return "; ".join(notes)

@@ -31,11 +31,15 @@ class JobMaker:
     origin: Sequence[str]
 
     def job(self, pack: Sequence[Standing]) -> Job:
-        """The job of one pack; the file of the experiment is named, for the classes that it may define."""
+        """The job of one pack."""
+        return self.job_of([one.id for one in pack], self.runs / pack[0].directory)
+
+    def job_of(self, sessions: Sequence[str], directory: Path) -> Job:
+        """The job of these sessions; the file of the experiment is named, for the classes that it may define."""
         command = [sys.executable, "-m", "rldsl.train", str(self.plan), "--runs", str(self.runs)]
         command += ["--command", json.dumps(scrub_command(self.origin))]
         if self.file is not None:
             command += ["--file", str(self.file)]
-        for standing in pack:
-            command += ["--session", standing.id]
-        return Job(tuple(one.id for one in pack), self.runs / pack[0].directory, tuple(command))
+        for id in sessions:
+            command += ["--session", id]
+        return Job(tuple(sessions), directory, tuple(command))

@@ -38,6 +38,12 @@ class Standing:
         """Frames that are still to be trained."""
         return 0 if self.report.state == "done" else max(0, self.frames - self.report.frame)
 
+    @property
+    def lacks(self) -> str | None:
+        """What this machine lacks to go on with it; None: nothing, or it is done or under way already."""
+        missing = None if self.report.state in ("done", "running") else self.row.trial.env.missing()
+        return missing and f"{self.row.experiment} cannot run here: {missing}"
+
 
 class Existing:
     """A run directory, listed once."""

@@ -81,6 +81,14 @@ def read_provenance(path: Path) -> dict[str, Any]:
     return facts if isinstance(facts, dict) else {}
 
 
+def newest_provenance(directory: Path) -> dict[str, Any]:
+    """The facts of a session's newest life."""
+    life = 1
+    while (directory / layout.provenance_name(life + 1)).exists():
+        life += 1
+    return read_provenance(directory / layout.provenance_name(life))
+
+
 def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
     """What differs between the facts of two sessions and may change their results."""
     pairs = [

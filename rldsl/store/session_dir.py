@@ -128,11 +128,11 @@ class SessionDir:
     def state(self) -> State:
         return self.report().state
 
-    def report(self) -> StateReport:
-        """The journal joined with whether the process that wrote it lives."""
+    def report(self, story: JournalState | None = None) -> StateReport:
+        """The journal joined with whether the process that wrote it lives; `story` is what it adds up to, if known."""
         if not self.exists():
             return StateReport()
-        story = fold(read_journal(self.journal.path))
+        story = story or fold(read_journal(self.journal.path))
         return StateReport(
             self._state(story), story.frame, story.seconds, story.reason, lives=story.lives, garbage=story.garbage
         )

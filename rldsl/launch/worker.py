@@ -1,0 +1,40 @@
+"""A module of rldsl as a process of its own, for commands whose work needs libraries that they must not load."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+def run_worker(module: str, arguments: Sequence[str]) -> int:
+    """Runs `python -m module` in this terminal to its end, which Ctrl-C brings about too; gives its exit code."""
+    process = subprocess.Popen(_command(module, arguments), env=_environment())
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            continue  # the worker has got it as well, and is on its way out
+
+
+def lines_of_worker(module: str, arguments: Sequence[str]) -> Iterator[str]:
+    """The lines that `python -m module` prints, as it prints them; it ends when nobody wants more of them."""
+    with subprocess.Popen(
+        _command(module, arguments), env=_environment(), stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield from process.stdout
+        finally:
+            process.terminate()
+
+
+def _command(module: str, arguments: Sequence[str]) -> list[str]:
+    return [sys.executable, "-m", module, *arguments]
+
+
+def _environment() -> dict[str, str]:
+    return {**ONE_THREAD, **os.environ}

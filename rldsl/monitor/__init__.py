@@ -1,0 +1,1 @@
+"""The monitor: a terminal program over the run directory, live and light."""

@@ -1,0 +1,1 @@
+"""The screens of the monitor, one a file."""

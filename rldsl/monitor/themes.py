@@ -1,0 +1,43 @@
+"""The monitor's own themes, dark and light."""
+
+from __future__ import annotations
+
+from textual.app import App
+from textual.theme import Theme
+
+from rldsl.monitor.palette import Palette
+
+DARK = Theme(
+    name="rldsl-dark",
+    primary="#5cb8ff",
+    secondary="#8fa3b8",
+    accent="#ffb454",
+    warning="#ffc857",
+    error="#ff6b6b",
+    success="#6fdc8c",
+    foreground="#dde3ea",
+    background="#0f1419",
+    surface="#151b22",
+    panel="#1e2731",
+    dark=True,
+)
+LIGHT = Theme(
+    name="rldsl-light",
+    primary="#0062b8",
+    secondary="#5a6b7d",
+    accent="#a85400",
+    warning="#946200",
+    error="#c62828",
+    success="#1b7f3b",
+    foreground="#1c2733",
+    background="#fbfcfd",
+    surface="#f0f3f6",
+    panel="#e0e6ec",
+    dark=False,
+)
+
+
+def palette_of(app: App[object]) -> Palette:
+    """The colours of the theme in use, whichever it is."""
+    theme = app.current_theme
+    return Palette(theme.to_color_system().generate(), theme.dark)

@@ -1,0 +1,154 @@
+"""A chart of curves in braille, with axes, a target line and bands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from rldsl.monitor.canvas import NOTHING, Raster, Window, draw, nice_ticks, target_row, whole_window, y_ticks
+from rldsl.monitor.curves import Line
+from rldsl.monitor.palette import Palette, mix
+from rldsl.monitor.themes import palette_of
+from rldsl.report.words import amount
+
+AXIS = 9
+"""Columns of the labels of the y axis."""
+
+
+class Chart(Widget, can_focus=True):
+    """Shows lines; the window follows them until a person zooms."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("plus,equals_sign,up,k", "zoom(0.6667)", "Zoom in", show=False),
+        Binding("minus,down,j", "zoom(1.5)", "Zoom out", show=False),
+        Binding("left,h", "pan(-0.2)", "Left", show=False),
+        Binding("right,l", "pan(0.2)", "Right", show=False),
+        Binding("0", "reset", "Whole", show=False),
+    ]
+
+    class Zoomed(Message):
+        """The window is another."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.lines: Sequence[Line] = ()
+        self.target: float | None = None
+        self.log_axis = False
+        self.window: Window | None = None  # chosen by a person; None: all of it
+        self.empty = "no log point yet"
+        self._strips: list[Strip] = []
+
+    def show(self, lines: Sequence[Line], target: float | None, *, log_axis: bool) -> None:
+        """Draws other lines."""
+        self.lines, self.target, self.log_axis = lines, target, log_axis
+        self._redraw()
+
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._redraw())
+
+    def on_resize(self) -> None:
+        self._redraw()
+
+    def action_zoom(self, factor: float) -> None:
+        self._zoom(factor, 0.5)
+
+    def _zoom(self, factor: float, centre: float) -> None:
+        if window := self._shown():
+            self.window = window.zoomed(factor, centre)
+            self._changed()
+
+    def action_pan(self, share: float) -> None:
+        if window := self._shown():
+            self.window = window.moved(share)
+            self._changed()
+
+    def action_reset(self) -> None:
+        self.window = None
+        self._changed()
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._zoom(0.8, self._share(event.x))
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._zoom(1.25, self._share(event.x))
+
+    def _share(self, x: int) -> float:
+        return min(1.0, max(0.0, (x - AXIS) / max(1, self.size.width - AXIS)))
+
+    def _changed(self) -> None:
+        self._redraw()
+        self.post_message(self.Zoomed())
+
+    def _shown(self) -> Window | None:
+        whole = whole_window(self.lines, self.target, self.log_axis)
+        if whole is None or self.window is None:
+            return whole
+        return Window(self.window.x0, self.window.x1, whole.y0, whole.y1, self.log_axis)
+
+    def _redraw(self) -> None:
+        self._strips = self._drawn(palette_of(self.app))
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width)
+
+    def _drawn(self, palette: Palette) -> list[Strip]:
+        width, height = self.size.width - AXIS, self.size.height - 2
+        window = self._shown()
+        base = Style(color=palette.colour("foreground"), bgcolor=palette.colour("background"))
+        if window is None or width < 8 or height < 3:
+            return self._message(base, palette)
+        raster = draw(self.lines, window, width, height)
+        labels = y_ticks(window, height)
+        target = None if self.target is None else target_row(self.target, window, height)
+        rows = [self._row(raster, row, labels.get(row), row == target, palette) for row in range(height)]
+        rows += [[Segment(" " * (AXIS - 1) + "└" + "─" * width, palette.faint)], self._x_labels(window, width, palette)]
+        return [Strip(Segment.apply_style(row, base)).adjust_cell_length(self.size.width, base) for row in rows]
+
+    def _message(self, base: Style, palette: Palette) -> list[Strip]:
+        blank = Strip([Segment(" " * self.size.width, base)])
+        strips = [blank] * self.size.height
+        if len(strips) > 1:
+            text = Strip([Segment(f"  {self.empty}", base + palette.dim)])
+            strips[1] = text.adjust_cell_length(self.size.width, base)
+        return strips
+
+    def _row(self, raster: Raster, row: int, label: float | None, dashed: bool, palette: Palette) -> list[Segment]:
+        axis = " " * (AXIS - 1) + "│" if label is None else f"{_tick(label):>{AXIS - 2}} ┤"
+        text = raster.text(row).replace(" ", "╌") if dashed else raster.text(row)
+        owners, bands = raster.owner[row].tolist(), raster.band[row].tolist()
+        styled = groupby(zip(text, owners, bands, strict=True), key=lambda cell: cell[1:])
+        segments = [Segment("".join(cell[0] for cell in alike), self._style(*key, palette)) for key, alike in styled]
+        return [Segment(axis, palette.dim), *segments]
+
+    def _style(self, owner: int, band: int, palette: Palette) -> Style:
+        colour = palette.colour("foreground") if owner == NOTHING else palette.lines[owner % len(palette.lines)]
+        return Style(color=colour, bgcolor=None if band == NOTHING else self._tint(band, palette))
+
+    def _tint(self, band: int, palette: Palette) -> str:
+        return mix(
+            palette.colour("background"), palette.lines[band % len(palette.lines)], 0.18 if palette.dark else 0.14
+        )
+
+    def _x_labels(self, window: Window, width: int, palette: Palette) -> list[Segment]:
+        cells = [" "] * (AXIS + width)
+        for tick in nice_ticks(window.x0, window.x1, max(2, width // 14)):
+            label = _tick(tick)
+            centre = AXIS + round((tick - window.x0) / (window.x1 - window.x0) * (width - 1))
+            start = min(max(AXIS - 1, centre - len(label) // 2), AXIS + width - len(label))
+            if all(cell == " " for cell in cells[max(0, start - 1) : start + len(label) + 1]):
+                cells[start : start + len(label)] = label
+        return [Segment("".join(cells), palette.dim)]
+
+
+def _tick(number: float) -> str:
+    return "0" if number == 0 else amount(number) if abs(number) >= 0.01 else f"{number:.1e}"

@@ -1,0 +1,46 @@
+"""A run directory with sessions in every state, one of them alive."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rldsl import A2C, PPO, uniform
+from rldsl.store.session_dir import SessionDir
+from tests.monitor.sessions import cartpole, make, make_done, make_failed, make_stopped, running, sessions_of
+
+
+@dataclass(frozen=True)
+class House:
+    """The run directory and some of its sessions."""
+
+    runs: Path
+    alive: SessionDir
+    failed: SessionDir
+    stopped: SessionDir
+    done: list[SessionDir]
+    new: SessionDir
+
+    def path(self, directory: SessionDir) -> str:
+        return str(directory.path.relative_to(self.runs))
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+    monkeypatch.setattr(os, "fsync", lambda fd: None)  # nothing here need survive a power cut
+    runs = tmp_path / "runs"
+    ppo, a2c = sessions_of(cartpole()), sessions_of(cartpole().agent(A2C()).named("cartpole/a2c"))
+    low, high = (cartpole().agent(PPO(clip=clip)).named("cartpole/clips") for clip in (0.1, 0.3))
+    search = cartpole().search(gamma=uniform(0.9, 0.99)).random(trials=3)
+    clips = zip([*sessions_of(low), *sessions_of(high)], (300, 340, 460, 480), strict=True)
+    done = [make_done(runs, one, best) for one, best in clips]
+    for number, one in enumerate(sessions_of(search)):
+        make_done(runs, one, best=100.0 + 10 * number)
+    failed = make_failed(runs, a2c[0], "diverged: its parameters are not finite any more")
+    failed.log.write_text("".join(f"line {number}\n" for number in range(300)) + "Traceback: it broke\n")
+    with running(runs, ppo[0]) as alive:
+        yield House(runs, alive, failed, make_stopped(runs, ppo[1]), done, make(runs, a2c[1]))

@@ -1,0 +1,169 @@
+"""Curves: read as they grow, bounded, averaged; drawn as dots where they belong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rldsl.monitor import curves
+from rldsl.monitor.canvas import NOTHING, Window, draw, nice_ticks, scaled, target_row, unscaled, whole_window, y_ticks
+from rldsl.monitor.curves import Curve, Line, averaged, metrics_of, single
+from rldsl.store.metrics import MetricsWriter
+from tests.monitor.sessions import COLUMNS, row
+
+
+def straight(label: str = "a", slope: float = 1.0) -> Line:
+    x = np.linspace(0, 100, 11)
+    return Line(label, x, x * slope)
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> MetricsWriter:
+    return MetricsWriter(tmp_path / "metrics.csv", COLUMNS)
+
+
+def test_a_curve_grows_with_its_file(tmp_path: Path, writer: MetricsWriter) -> None:
+    curve = Curve(tmp_path, ".")
+    assert not curve.read()
+    assert curve.points("frame", "return")[0].size == 0
+    writer.write(row(100, 1.0))
+    assert curve.read()
+    writer.write(row(200, 2.0))
+    assert curve.read()
+    x, y = curve.points("frame", "return")
+    assert (x.tolist(), y.tolist()) == ([100, 200], [1.0, 2.0])
+    assert not curve.read()
+
+
+def test_points_that_are_not_known_are_left_out(tmp_path: Path, writer: MetricsWriter) -> None:
+    writer.write({**row(100, 1.0), "return": None})
+    writer.write({**row(200, 2.0), "return": float("nan")})
+    writer.write(row(300, 3.0))
+    curve = Curve(tmp_path, ".")
+    curve.read()
+    assert curve.points("frame", "return")[0].tolist() == [300]
+    assert curve.points("frame", "no such figure")[0].size == 0
+
+
+def test_memory_is_bounded_and_the_newest_point_is_kept(
+    tmp_path: Path, writer: MetricsWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(curves, "MOST_POINTS", 16)
+    curve = Curve(tmp_path, ".")
+    for frame in range(1, 200):
+        writer.write(row(frame, float(frame)))
+        curve.read()
+    x, y = curve.points("frame", "return")
+    assert len(x) <= 18
+    assert x[0] == 1
+    assert x[-1] == y[-1] == 199
+    assert (np.diff(x) > 0).all()
+
+
+def test_a_file_that_starts_over_is_read_anew(tmp_path: Path, writer: MetricsWriter) -> None:
+    curve = Curve(tmp_path, ".")
+    for frame in (100, 200, 300):
+        writer.write(row(frame, 1.0))
+    curve.read()
+    (tmp_path / "metrics.csv").unlink()
+    MetricsWriter(tmp_path / "metrics.csv", COLUMNS).write(row(50, 5.0))
+    curve.read()
+    assert curve.points("frame", "return")[0].tolist() == [50]
+
+
+def test_the_metrics_are_those_of_the_files(tmp_path: Path, writer: MetricsWriter) -> None:
+    curve = Curve(tmp_path, ".")
+    curve.read()
+    assert metrics_of([curve]) == list(COLUMNS[1:])
+
+
+def test_a_mean_has_a_band_from_the_lowest_to_the_highest() -> None:
+    x = np.array([0.0, 100.0])
+    line = averaged("both", [(x, np.array([0.0, 10.0])), (x, np.array([0.0, 30.0]))])
+    assert (line.y[-1], line.low[-1], line.high[-1], line.seeds) == (20.0, 10.0, 30.0, 2)
+
+
+def test_where_only_one_seed_has_come_so_far_the_mean_is_that_seed() -> None:
+    long, short = np.array([0.0, 100.0]), np.array([0.0, 50.0])
+    line = averaged("both", [(long, np.array([0.0, 10.0])), (short, np.array([0.0, 50.0]))])
+    assert line.y[-1] == 10.0
+    assert line.x[-1] == 100.0
+
+
+def test_a_mean_of_one_is_the_one() -> None:
+    x, y = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    assert averaged("one", [(x, y), (np.empty(0), np.empty(0))]).low is None
+    assert averaged("none", []).last is None
+    assert single("one", (x, y)).last == 4.0
+
+
+def test_a_rising_line_goes_from_the_lower_left_to_the_upper_right() -> None:
+    raster = draw([straight()], Window(0, 100, 0, 100), width=10, height=5)
+    assert raster.owner[4, 0] == raster.owner[0, 9] == 0
+    assert raster.owner[0, 0] == raster.owner[4, 9] == NOTHING
+    assert raster.text(4)[0] == "⣠", "the lower left dot, and in the next column one row more"
+
+
+def test_a_steep_line_has_no_holes() -> None:
+    line = Line("step", np.array([0.0, 49.9, 50.0, 100.0]), np.array([0.0, 0.0, 100.0, 100.0]))
+    raster = draw([line], Window(0, 100, 0, 100), width=10, height=6)
+    assert (raster.owner != NOTHING).any(axis=1).all()
+
+
+def test_a_line_lies_inside_its_band() -> None:
+    x = np.linspace(0, 100, 50)
+    line = Line("a", x, x, x - 3, x + 3)
+    raster = draw([line], Window(0, 100, -5, 105), width=20, height=9)
+    assert (raster.band[raster.owner == 0] == 0).all()
+
+
+def test_what_is_outside_of_the_window_is_not_drawn() -> None:
+    raster = draw([straight()], Window(200, 300, 0, 100), width=10, height=5)
+    assert (raster.owner == NOTHING).all()
+
+
+def test_one_point_is_a_dot() -> None:
+    line = Line("a", np.array([50.0]), np.array([5.0]))
+    raster = draw([line], whole_window([line], None, log=False), width=10, height=5)
+    assert (raster.owner == 0).sum() >= 1
+
+
+def test_the_window_holds_all_lines_and_the_target() -> None:
+    window = whole_window([straight(), straight("b", -2.0)], 450.0, log=False)
+    assert window.x0 == 0
+    assert window.x1 == 100
+    assert window.y0 < -200
+    assert window.y1 > 450
+    assert target_row(450.0, window, 20) == 0 or target_row(450.0, window, 20) == 1
+    assert target_row(10_000.0, window, 20) is None
+    assert whole_window([], 450.0, log=False) is None
+
+
+def test_zoom_keeps_the_centre_and_a_move_keeps_the_width() -> None:
+    window = Window(0, 100, 0, 1)
+    assert (window.zoomed(0.5).x0, window.zoomed(0.5).x1) == (25, 75)
+    assert (window.zoomed(0.5, centre=0).x0, window.zoomed(0.5, centre=0).x1) == (0, 50)
+    assert (window.moved(0.1).x0, window.moved(0.1).x1) == (10, 110)
+
+
+def test_the_log_axis_has_a_place_for_negative_returns() -> None:
+    values = np.array([-1000.0, -1.0, 0.0, 1.0, 1000.0])
+    there = scaled(values, log=True)
+    assert (np.diff(there) > 0).all()
+    assert [unscaled(one, log=True) for one in there] == pytest.approx(values.tolist())
+
+
+@pytest.mark.parametrize(("low", "high", "most", "ticks"), [(0, 100, 5, [0, 20, 40, 60, 80, 100]), (0, 0, 5, [])])
+def test_ticks_are_round_numbers(low: float, high: float, most: int, ticks: list[float]) -> None:
+    assert nice_ticks(low, high, most) == ticks
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_labels_stand_where_their_values_are(log: bool) -> None:
+    window = Window(0, 1, -50, 500, log)
+    labels = y_ticks(window, 21)
+    assert len(labels) >= 3
+    rows = sorted(labels)
+    assert [labels[row] for row in rows] == sorted(labels.values(), reverse=True)

@@ -1,0 +1,295 @@
+"""Curves, Log, Detail, Search, Queue, Machine, help and palette: what they show, and their keys."""
+
+from __future__ import annotations
+
+import pytest
+from textual.widgets import DataTable
+
+from rldsl.monitor.machine import Gpu, Usage, parse_gpus, read_usage
+from rldsl.monitor.queue import Queue, QueueRow
+from rldsl.monitor.screens.curves import CurvesScreen
+from rldsl.monitor.screens.dialogs import HELP, Help
+from rldsl.monitor.screens.log import LogScreen
+from rldsl.monitor.screens.machine import MachineScreen
+from rldsl.monitor.screens.search import leaderboard
+from rldsl.monitor.widgets.bars import SCREENS, TopBar
+from rldsl.monitor.widgets.chart import Chart
+from rldsl.store.metrics import MetricsWriter
+from tests.monitor.conftest import House
+from tests.monitor.drive import Driver, drive
+from tests.monitor.sessions import COLUMNS, row, tell
+
+
+def curves(driver: Driver) -> CurvesScreen:
+    assert isinstance(driver.app.screen, CurvesScreen)
+    return driver.app.screen
+
+
+async def go_to(driver: Driver, words: str) -> None:
+    """Puts the cursor on the first line with this label."""
+    table = driver.app.screen.table
+    table.cursor = next(index for index, line in enumerate(table.lines) if line.label == words)
+    await driver.settle()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+def test_every_screen_opens_with_its_key_and_closes_with_escape(house: House, size: tuple[int, int]) -> None:
+    async def scenario(driver: Driver) -> None:
+        for number, name in enumerate(SCREENS, 1):
+            await driver.press(str(number))
+            assert driver.app.current_mode == name
+            assert max(map(len, driver.text.splitlines())) <= size[0]
+            await driver.press("escape")
+            assert driver.app.current_mode == "runs"
+        await driver.pilot.click(TopBar, offset=(13, 0))
+        await driver.settle()
+        assert driver.app.current_mode == "curves"
+
+    drive(house.runs, scenario, size=size)
+
+
+def test_curves_of_the_trials_under_the_cursor(house: House) -> None:
+    async def scenario(driver: Driver) -> None:
+        await go_to(driver, "cartpole/clips")
+        await driver.press("2")
+        assert [line.label for line in curves(driver).query_one(Chart).lines] == [
+            "cartpole/clips clip=0.1",
+            "cartpole/clips clip=0.3",
+        ]
+        assert "×2 cartpole/clips clip=0.1" in driver.text
+        assert "450 target" in driver.text
+        assert "╌╌╌╌" in driver.text
+        assert any(0x2800 < ord(letter) < 0x2900 for letter in driver.text), "dots"
+
+    drive(house.runs, scenario)
+
+
+def test_the_keys_of_the_curves(house: House) -> None:
+    async def scenario(driver: Driver) -> None:
+        await go_to(driver, "cartpole/clips")
+        await driver.press("2")
+        screen, chart = curves(driver), driver.app.screen.query_one(Chart)
+        await driver.press("s")
+        assert len(chart.lines) == 4
+        await driver.press("m")
+        assert screen.metric == "return_ma"
+        await driver.press("M")
+        assert screen.metric == "return"
+        await driver.press("L")
+        assert chart.log_axis
+        await driver.press("x")
+        assert screen.axis == "seconds"
+        assert "against seconds, log axis" in driver.text
+        await driver.press("plus", "l")
+        assert chart.window is not None
+        zoomed = chart.window
+        await driver.press("minus", "h")
+        assert chart.window.x1 - chart.window.x0 > zoomed.x1 - zoomed.x0
+        await driver.press("0")
+        assert chart.window is None
+
+    drive(house.runs, scenario)
+
+
+def test_the_wheel_zooms(house: House) -> None:
+    async def scenario(driver: Driver) -> None:
+        await go_to(driver, "cartpole/clips")
+        await driver.press("2")
+        chart = driver.app.screen.query_one(Chart)
+        chart._zoom(0.8, chart._share(60))
+        whole = chart.window
+        chart._zoom(1.25, chart._share(60))
+        assert chart.window.x1 - chart.window.x0 > whole.x1 - whole.x0
+
+    drive(house.runs, scenario)
+
+
+def test_selected_sessions_are_overlaid_and_grow(house: House) -> None:
+    async def scenario(driver: Driver) -> None:
+        driver.app.selected = {house.path(house.alive), house.path(house.done[0])}
+        await driver.press("2")
+        chart = driver.app.screen.query_one(Chart)
+        assert len(chart.lines) == 2
+        MetricsWriter(house.alive.metrics, COLUMNS).write(row(90_000, 333.0))
+        await driver.look()
+        await driver.settle()
+        assert {line.last for line in chart.lines} == {333.0, 300.0}
+
+    drive(house.runs, scenario)
+
+
+def test_without_a_log_point_the_chart_says_so(house: House) -> None:
+    async def scenario(driver: Driver) -> None:
+        driver.app.focus_on([house.path(house.new)])
+        await driver.press("2")
+        assert "no return yet" in driver.text
+
+    drive(house.runs, scenario)
+
+
+def test_the_log_is_followed_and_searched(house: House) -> None:
+    async def scenario(driver: Driver) -> None:
+        driver.app.focus_on([house.path(house.failed)])
+        await driver.press("3")
+        assert "Traceback: it broke" in driver.text
+        assert "following" in driver.text
+        with house.failed.log.open("a") as log:
+            log.write("and more\n")
+        await driver.until(lambda: "and more" in driver.text)
+        await driver.press("g")
+        assert "line 0" in driver.text
+        assert "not following" in driver.text
+        await driver.press("f")
+        assert "and more" in driver.text
+        await driver.press("slash", *"line 29", "enter")
+        assert "11 lines with 'line 29'" in driver.text
+        screen = driver.app.screen
+        assert isinstance(screen, LogScreen)
+        assert screen.lines.found == 299
+        await driver.press("n")
+        assert screen.lines.found == 29
+        await driver.press("N")
+        assert screen.lines.found == 299
+        await driver.press("escape", "escape")
+        assert driver.app.current_mode == "runs"
+
+    drive(house.runs, scenario)
+
+
+def test_detail_shows_spec_origin_and_journal(house: House) -> None:
+    async def scenario(driver: Driver) -> None:
+        await go_to(driver, "clip=0.1")
+        await driver.press("j", "enter")
+        assert driver.app.current_mode == "detail"
+        assert driver.line("agent.clip").lstrip().startswith("◆ agent.clip")
+        assert not driver.line("agent.gamma").lstrip().startswith("◆")
+        for words in ("Spec", "Provenance", "none yet", "Journal", "started", "checkpoint", "done"):
+            assert words in driver.text
+        assert "differs from its siblings" not in driver.text
+        await driver.press("G")
+        assert "differs from its siblings" in driver.text
+        await driver.press("g", "j", "k")
+        assert "Spec" in driver.text
+
+    drive(house.runs, scenario, size=(140, 40))
+
+
+def test_the_leaderboard_has_the_best_first(house: House) -> None:
+    async def scenario(driver: Driver) -> None:
+        await driver.press("5")
+        board = driver.app.screen.query_one(DataTable)
+        assert board.row_count == 3
+        assert "3 trials of 1 search" in driver.text
+        assert [str(cell) for cell in board.get_row_at(0)][:5] == ["1", "cartpole/ppo-search", "145.0", "2", "✓2 "]
+        assert "gamma" in driver.text
+        await driver.press("j", "enter")
+        assert driver.app.current_mode == "curves"
+        assert len(driver.app.chosen()) == 2
+
+    drive(house.runs, scenario)
+
+
+def test_a_higher_rung_comes_before_a_better_score_and_a_failure_last(house: House) -> None:
+    async def scenario(driver: Driver) -> None:
+        before = leaderboard(driver.app.seen.values())
+        worst, best = before[-1], before[0]
+        for one in worst.sessions:
+            tell(driver.app.index.followed[one.path].directory, ("rung", {"rung": 2}))
+        for one in best.sessions:
+            tell(driver.app.index.followed[one.path].directory, ("failed", {"reason": "it broke"}))
+        await driver.look()
+        await driver.press("5")
+        after = leaderboard(driver.app.seen.values())
+        assert [one.trial for one in after] == [worst.trial, before[1].trial, best.trial]
+        assert "rung" in driver.text
+
+    drive(house.runs, scenario)
+
+
+def test_without_a_search_the_screen_says_what_one_is(tmp_path: object, house: House) -> None:
+    async def scenario(driver: Driver) -> None:
+        await driver.press("5")
+        assert "no search here" in driver.text
+
+    drive(house.runs / "nothing", scenario)
+
+
+def test_without_a_queue_the_screen_says_so(house: House) -> None:
+    async def scenario(driver: Driver) -> None:
+        await driver.press("6")
+        assert "no queue here" in driver.text
+
+    drive(house.runs, scenario)
+
+
+def test_the_queue_is_joined_with_our_sessions(house: House) -> None:
+    tell(house.new, ("submitted", {"place": "slurm", "job_id": "4711"}))
+    rows = [
+        QueueRow("slurm", "4711", "pending", "Priority", "ppo"),
+        QueueRow("slurm", "9", "running", "on n1", "other"),
+    ]
+
+    async def scenario(driver: Driver) -> None:
+        await driver.press("6")
+        await driver.until(lambda: "Priority" in driver.text)
+        assert house.new.id in driver.line("4711")
+        assert "2 jobs" in driver.text
+        await driver.press("j", "k", "enter")
+        assert driver.app.current_mode == "detail"
+        assert [one.status.session for one in driver.app.chosen()] == [house.new.id]
+
+    drive(house.runs, scenario, queue=Queue({"SLURM": lambda: rows}))
+
+
+def test_the_machine_shows_what_it_measures(house: House) -> None:
+    gpu = Gpu("L4", 0.5, 2**30, 2**34)
+    usage = Usage((0.25, 1.0), (1.0, 2.0, 3.0), (2**30, 2**33), (0, 0), (2**40, 2**41), (gpu,))
+
+    async def scenario(driver: Driver) -> None:
+        driver.app.read_usage = lambda runs: usage
+        await driver.press("7")
+        assert isinstance(driver.app.screen, MachineScreen)
+        for words in (" 25%", "100%", "1 GiB of 8 GiB", "L4", "1 TiB of 2 TiB", "load 1.00 2.00 3.00"):
+            assert words in driver.text
+
+    drive(house.runs, scenario)
+
+
+def test_this_machine_can_be_measured(house: House) -> None:
+    usage = read_usage(house.runs)
+    assert usage.cores
+    assert 0 < usage.memory[0] < usage.memory[1]
+    assert 0 < usage.disk[0] <= usage.disk[1]
+    assert read_usage(house.runs / "gone").disk is None
+
+
+def test_cards_that_do_not_know_their_figures_are_shown_all_the_same() -> None:
+    assert parse_gpus("NVIDIA L4, 50, 1024, 23034\nold, [N/A], 1, 2\nnonsense\n") == [
+        Gpu("NVIDIA L4", 0.5, 2**30, 23034 * 2**20),
+        Gpu("old", 0.0, 2**20, 2 * 2**20),
+    ]
+
+
+def test_help_lists_every_key(house: House) -> None:
+    async def scenario(driver: Driver) -> None:
+        await driver.press("question_mark")
+        assert isinstance(driver.app.screen, Help)
+        assert "Everywhere" in driver.text
+        await driver.press("j", "k", "escape")
+        assert driver.app.current_mode == "runs"
+        assert not isinstance(driver.app.screen, Help)
+
+    drive(house.runs, scenario)
+    for key in ("c ", "r ", "d ", "t ", "y ", "?", "q ", "/", "o O", "space", "enter", "m M", "f ", "ctrl+p", "ctrl+t"):
+        assert f"  {key}" in HELP
+
+
+def test_the_palette_finds_screens_and_orders(house: House) -> None:
+    async def scenario(driver: Driver) -> None:
+        await driver.press("ctrl+p")
+        await driver.pilot.press(*"sort by return")
+        await driver.pilot.pause(0.5)
+        await driver.pilot.press("enter")
+        await driver.until(lambda: driver.app.outline.order == "return")
+
+    drive(house.runs, scenario)
