@@ -34,6 +34,14 @@ GOALS = {
     ("ppo-cartpole", "sbx"): 4.0,
     ("a2c-cartpole", "sb3"): 5.0,
     ("four-seeds", "sb3"): 8.0,
+    ("ppo-hopper", "sb3"): 3.0,
+    ("ppo-hopper", "sbx"): 2.0,
+    ("dqn-cartpole", "sb3"): 5.0,
+    ("dqn-cartpole", "sbx"): 4.0,
+    ("sac-pendulum", "sb3"): 3.0,
+    ("sac-pendulum", "sbx"): 1.3,
+    ("sac-halfcheetah", "sb3"): 2.2,
+    ("sac-halfcheetah", "sbx"): 1.15,
 }
 """How many times the speed of the peer rldsl is to reach, by work and peer."""
 
@@ -42,7 +50,7 @@ FRAMES = {
     "a2c-cartpole": 100_000,
     "four-seeds": 200_000,
     "ppo-hopper": 40_960,
-    "dqn-cartpole": 10_000,
+    "dqn-cartpole": 12_000,
     "sac-pendulum": 4_000,
     "sac-halfcheetah": 8_000,
 }

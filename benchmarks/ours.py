@@ -13,21 +13,26 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
-from rldsl import A2C, PPO, Adam, Classic, experiment
+from rldsl import A2C, DQN, MLP, PPO, SAC, Adam, Classic, Environment, MuJoCo, experiment
 from rldsl.builders.experiment import ExperimentBuilder
+from rldsl.spec.experiment import Trial
+from rldsl.spec.off_policy import OffPolicy
 from rldsl.spec.session import Session
 from rldsl.store.metrics import last_row
 from rldsl.store.provenance import Provenance
 from rldsl.store.session_dir import SessionDir
 from rldsl.train.pack import Pack, open_directories
 
-WARM_UP = 3
-"""Iterations before the clock starts."""
-WARM_UP_FRAMES = 4096
-"""More than those iterations take of any work, so that the frames asked for are all timed."""
 
-CARTPOLE = experiment("bench").env(Classic("CartPole-v1", num_envs=4)).compute(compile="on")
+def _compiled(env: Environment) -> ExperimentBuilder:
+    return experiment("bench").env(env).compute(compile="on")
+
+
+CARTPOLE = _compiled(Classic("CartPole-v1", num_envs=4))
+REPLAY: dict[str, Any] = {"start": 500, "updates_per_frame": 1.0}
+"""Four updates after each step of four environments."""
 WORKS: dict[str, ExperimentBuilder] = {
     "ppo-cartpole": CARTPOLE.agent(
         PPO(
@@ -43,6 +48,14 @@ WORKS: dict[str, ExperimentBuilder] = {
         )
     ),
     "a2c-cartpole": CARTPOLE.agent(A2C(lr=1e-3, rollout=32, optimizer=Adam())),
+    "ppo-hopper": _compiled(MuJoCo("Hopper-v5", num_envs=16)).agent(
+        PPO(rollout=256, minibatch=64, epochs=10, net=MLP((256, 256)))
+    ),
+    "dqn-cartpole": CARTPOLE.agent(DQN(**REPLAY, batch=64, buffer=50_000)),
+    "sac-pendulum": _compiled(Classic("Pendulum-v1", num_envs=4)).agent(SAC(**REPLAY)),
+    "sac-halfcheetah": _compiled(MuJoCo("HalfCheetah-v5", num_envs=16)).agent(
+        SAC(**REPLAY | {"updates_per_frame": 0.25}, buffer=1_000_000)
+    ),
 }
 FOUR_SEEDS = """
 from benchmarks.ours import WORKS
@@ -56,24 +69,30 @@ if __name__ == "__main__":
 def one_session(work: str, frames: int, seed: int) -> dict[str, object]:
     """Trains a session in a directory of its own and times it after the warm-up."""
     with tempfile.TemporaryDirectory() as runs:
-        trial = WORKS[work].frames(frames + WARM_UP_FRAMES).build().base()
+        warm_up = warm_up_frames(WORKS[work].frames(frames).build().base())
+        trial = WORKS[work].frames(frames + 2 * warm_up).build().base()
         session = Session(experiment="bench", trial=trial, seed=seed)
         directories = open_directories(Path(runs), [session])
         pack = Pack([session], directories, Provenance({}, ""))
-        clock = Clock(pack)
+        clock = Clock(pack, warm_up)
         pack.run(clock.tick)
         return clock.figures() | {"return": _final_return(directories[0])}
+
+
+def warm_up_frames(trial: Trial) -> int:
+    """Frames after which everything is compiled: of three rollouts, or of the start and some steps that learn."""
+    agent, envs = trial.agent, trial.env.num_envs
+    return agent.start + 64 * envs if isinstance(agent, OffPolicy) else 3 * agent.rollout * envs
 
 
 class Clock:
     """Looks at the time after each iteration, as whoever may stop a pack does; it never stops it."""
 
-    def __init__(self, pack: Pack) -> None:
-        self.pack, self.ticks = pack, 0
+    def __init__(self, pack: Pack, warm_up: int) -> None:
+        self.pack, self.warm_up, self.first = pack, warm_up, 0
 
     def tick(self) -> None:
-        self.ticks += 1
-        if self.ticks == WARM_UP:
+        if not self.first and self.pack.frame >= self.warm_up:
             self.start, self.first = time.perf_counter(), self.pack.frame
 
     def figures(self) -> dict[str, object]:

@@ -29,8 +29,9 @@ class Priorities:
         self.tree.set(places, priority)
 
     def update(self, index: np.ndarray, error: np.ndarray) -> None:
-        """Sets the priorities of `index` `[M, B]` by their TD errors `[M, B]`."""
-        priority = (np.abs(error, dtype=np.float64) + EPS) ** self.alpha
+        """Sets the priorities of `index` `[M, B]` by their TD errors `[M, B]`; none is what is not finite."""
+        size = np.where(np.isfinite(error), np.abs(error, dtype=np.float64), 0.0)
+        priority = (size + EPS) ** self.alpha
         self.tree.set(index, priority)
         np.maximum(self.highest, priority.max(1, keepdims=True), out=self.highest)
 

@@ -1,6 +1,6 @@
 """What is known of every named environment without loading it: spaces, who steps it, whether it resumes exactly.
 
-Tests compare all of it with the environments themselves.
+Tests compare the numbers with the environments themselves.
 """
 
 from __future__ import annotations
