@@ -1,6 +1,6 @@
-"""Makes docs/images/training.svg: the README's own experiment, planned and trained in a real terminal.
+"""Makes docs/images: the README's own experiment, planned and trained in a real terminal, and the monitor at work.
 
-`python docs/make_images.py` takes about half a minute. The picture is what the commands showed, nothing is drawn.
+`python docs/make_images.py` takes a few minutes. The pictures are what the programs showed, nothing is drawn.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from io import StringIO
 from itertools import groupby
 from pathlib import Path
 
+import monitor_images
 import pyte
 from rich.console import Console
 from rich.style import Style
@@ -127,6 +128,7 @@ def main() -> None:
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # no fonts from the net
     (DOCS / "images").mkdir(exist_ok=True)
     (DOCS / "images" / "training.svg").write_text(svg)
+    monitor_images.make()
 
 
 if __name__ == "__main__":

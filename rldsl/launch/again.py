@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from rldsl.launch.jobs import Job, JobMaker
+from rldsl.plan.plan import Part
+from rldsl.spec.budget import Target
+from rldsl.spec.session import Override
 from rldsl.store.errors import StoreError, writing
 from rldsl.store.plan_file import save_plan
 from rldsl.store.provenance import newest_provenance
@@ -55,9 +58,19 @@ def _experiment_file(origin: dict[str, Any]) -> Path | None:
 
 
 def _header(record: dict[str, Any]) -> dict[str, Any]:
-    part = {"name": record["experiment"], "trials": 1, "seeds": 1, "frames": record["frames"], "search": None}
-    known = {"adaptive": False, "target": record.get("target"), "overrides": record.get("overrides", [])}
-    return {"schema": record["schema"], "experiments": [{**part, **known}]}
+    target = record.get("target")
+    part = Part(
+        name=record["experiment"],
+        trials=1,
+        seeds=1,
+        frames=record["frames"],
+        search=None,
+        adaptive=False,
+        target=Target.parse(target) if target else None,
+        overrides=tuple(Override.parse(one) for one in record.get("overrides", ())),
+        work=None,
+    )
+    return {"schema": record["schema"], "experiments": [part.data()]}
 
 
 def _trial(record: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,7 +24,7 @@ from rldsl.monitor.machine import read_usage
 from rldsl.monitor.outline import ORDERS, Outline
 from rldsl.monitor.queue import Queue
 from rldsl.monitor.screens.base import WatchScreen
-from rldsl.monitor.screens.dialogs import Confirm, Diff, Help
+from rldsl.monitor.screens.dialogs import Confirm, Dialog, Diff, Help
 from rldsl.monitor.screens.runs import RunsScreen
 from rldsl.monitor.themes import DARK, LIGHT
 from rldsl.monitor.widgets.bars import SCREENS
@@ -37,6 +38,8 @@ LOOK_EVERY = 1.0
 LOOK_AGAIN = 0.02
 """Seconds between two looks while there are sessions that have not been read."""
 TICK = 5.0
+"""Seconds after which ages are drawn anew."""
+BELOW_DIALOGS = frozenset({"show", "stop", "resume", "diff", "tensorboard", "copy_command", "help"})
 
 
 def _later(name: str) -> Callable[[], Screen[Any]]:
@@ -168,7 +171,11 @@ class WatchApp(App[None]):
         if not self.selected:
             paths = self.opened or self.under_cursor
         known = [self.seen[path] for path in paths if path in self.seen]
-        return sorted(known, key=lambda one: (one.status.experiment, one.trial, one.status.seed))
+        return sorted(known, key=self._by_name)
+
+    def _by_name(self, one: Seen) -> tuple[str, str, str, int]:
+        family = self.index.families.get(one.status.experiment)
+        return one.status.experiment, family.label(one.trial) if family else "", one.trial, one.status.seed
 
     def focus_on(self, paths: Sequence[str]) -> None:
         """Other screens show these sessions, whatever is selected."""
@@ -176,6 +183,10 @@ class WatchApp(App[None]):
         self.selected = set()
 
     # Keys
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Over a question, a diff or the help, only their own keys count."""
+        return not (isinstance(self.screen, Dialog) and action in BELOW_DIALOGS)
 
     def action_show(self, name: str) -> None:
         """Another screen."""
@@ -268,10 +279,12 @@ class WatchApp(App[None]):
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """What the command palette offers beside Textual's own."""
         yield from super().get_system_commands(screen)
+        if isinstance(screen, WatchScreen):
+            yield from screen.commands()
         for name, title in SCREENS.items():
-            yield SystemCommand(title, f"Show the screen {title}", lambda name=name: self.action_show(name))
+            yield SystemCommand(title, f"Show the screen {title}", partial(self.action_show, name))
         for order in ORDERS:
-            yield SystemCommand(f"Sort by {order}", f"Runs by {order}", lambda order=order: self.sort_by(order))
+            yield SystemCommand(f"Sort by {order}", f"Runs by {order}", partial(self.sort_by, order))
         yield SystemCommand("Dark or light", "Switch between the two themes", self.action_switch_theme)
 
     def sort_by(self, order: str) -> None:

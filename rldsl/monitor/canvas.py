@@ -72,7 +72,7 @@ def whole_window(lines: Sequence[Line], target: float | None, log: bool) -> Wind
 
 @dataclass
 class Raster:
-    """Cells: the character of each, the line whose colour it has, and the line whose band it lies in."""
+    """Cells: the dots of each, the line whose colour they have, and the lines in whose bands it lies, a bit each."""
 
     dots: np.ndarray
     owner: np.ndarray
@@ -81,7 +81,7 @@ class Raster:
     @classmethod
     def empty(cls, width: int, height: int) -> Raster:
         shape = (height, width)
-        return cls(np.zeros(shape, int), np.full(shape, NOTHING), np.full(shape, NOTHING))
+        return cls(np.zeros(shape, int), np.full(shape, NOTHING), np.zeros(shape, int))
 
     def text(self, row: int) -> str:
         """The characters of a row."""
@@ -117,7 +117,7 @@ def _shade(raster: Raster, index: int, line: Line, window: Window) -> None:
     rows = np.arange(height)[:, None]
     with np.errstate(invalid="ignore"):
         inside = (rows >= tops) & (rows <= bottoms)
-    raster.band[inside] = index
+    raster.band[inside] |= 1 << index
 
 
 def _by_cell(dots: np.ndarray) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import secrets
 import shlex
 import sys
@@ -90,6 +89,5 @@ def _same(given: str | None, token: str) -> bool:
 def serve(runs: Path, *, host: str, port: int, token: str | None, light: bool) -> None:
     """Serves until Ctrl-C; every browser gets a monitor of its own."""
     command = [sys.executable, "-c", "from rldsl.cli import run; run()", "watch", str(runs.resolve())]
-    os.environ["PYTHONUNBUFFERED"] = "1"
     chosen = token or secrets.token_urlsafe(24)
     TokenServer(shlex.join([*command, *(["--light"] if light else [])]), host=host, port=port, token=chosen).serve()

@@ -49,6 +49,15 @@ class Driver:
             await self.pilot.pause(0.05)
         raise AssertionError(f"it never happened:\n{self.text}")
 
+    async def look_until(self, holds: Callable[[], Any], seconds: float = 20.0) -> None:
+        """Looks again and again, as the app does by itself when it is live."""
+        for _ in range(int(seconds / 0.05)):
+            await self.look()
+            if holds():
+                return
+            await self.pilot.pause(0.05)
+        raise AssertionError(f"it never happened:\n{self.text}")
+
     @property
     def text(self) -> str:
         """The screen as a person reads it."""

@@ -116,7 +116,13 @@ def test_a_line_lies_inside_its_band() -> None:
     x = np.linspace(0, 100, 50)
     line = Line("a", x, x, x - 3, x + 3)
     raster = draw([line], Window(0, 100, -5, 105), width=20, height=9)
-    assert (raster.band[raster.owner == 0] == 0).all()
+    assert (raster.band[raster.owner == 0] == 1).all()
+
+
+def test_where_bands_overlap_a_cell_knows_of_both() -> None:
+    x = np.linspace(0, 100, 50)
+    raster = draw([Line("a", x, x, x - 30, x + 30), Line("b", x, x, x - 10, x + 10)], Window(0, 100, 0, 100), 20, 9)
+    assert set(raster.band.ravel().tolist()) == {0, 1, 3}
 
 
 def test_what_is_outside_of_the_window_is_not_drawn() -> None:

@@ -284,12 +284,17 @@ def test_help_lists_every_key(house: House) -> None:
         assert f"  {key}" in HELP
 
 
-def test_the_palette_finds_screens_and_orders(house: House) -> None:
+def test_the_palette_finds_orders_and_metrics(house: House) -> None:
     async def scenario(driver: Driver) -> None:
         await driver.press("ctrl+p")
         await driver.pilot.press(*"sort by return")
         await driver.pilot.pause(0.5)
         await driver.pilot.press("enter")
         await driver.until(lambda: driver.app.outline.order == "return")
+        await driver.press("2", "ctrl+p")
+        await driver.pilot.press(*"curve of entropy")
+        await driver.pilot.pause(0.5)
+        await driver.pilot.press("enter")
+        await driver.until(lambda: curves(driver).metric == "entropy")
 
     drive(house.runs, scenario)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
-from textual.app import ComposeResult
+from textual.app import ComposeResult, SystemCommand
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer
@@ -48,6 +48,10 @@ class WatchScreen(Screen[None]):
 
     def update_facts(self) -> None:
         """Shows what this screen is for."""
+
+    def commands(self) -> Iterable[SystemCommand]:
+        """What the command palette offers on this screen alone."""
+        return ()
 
     def say(self, text: str | Text) -> None:
         """Puts a sentence into the line above the keys."""

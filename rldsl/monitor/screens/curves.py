@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import ClassVar
 
 from rich.text import Text
 from textual import work
+from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.widget import Widget
@@ -131,6 +133,10 @@ class CurvesScreen(WatchScreen):
             here = names.index(self.metric) if self.metric in names else 0
             self.metric = names[(here + by) % len(names)]
             self.draw()
+
+    def commands(self) -> Iterable[SystemCommand]:
+        for name in metrics_of(self.curves.values()):
+            yield SystemCommand(f"Curve of {name}", f"Draw {name}", partial(self.show_metric, name))
 
     def show_metric(self, name: str) -> None:
         """Draws another figure."""

@@ -97,7 +97,7 @@ def bar(share: float, width: int, style: Style, rest: Style) -> list[Segment]:
     halves = round(share * width * 2)
     full, half = divmod(halves, 2)
     done = "━" * full + ("╸" if half else "")
-    return [Segment(done, style), Segment("━" * (width - len(done)), rest)]
+    return [Segment(done, style), Segment("─" * (width - len(done)), rest)]
 
 
 def _progress(line: Line, look: Look) -> list[Segment]:

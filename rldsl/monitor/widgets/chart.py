@@ -22,6 +22,8 @@ from rldsl.report.words import amount
 
 AXIS = 9
 """Columns of the labels of the y axis."""
+TINT = 0.17
+"""How much of its colour a line gives to its band."""
 
 
 class Chart(Widget, can_focus=True):
@@ -132,12 +134,7 @@ class Chart(Widget, can_focus=True):
 
     def _style(self, owner: int, band: int, palette: Palette) -> Style:
         colour = palette.colour("foreground") if owner == NOTHING else palette.lines[owner % len(palette.lines)]
-        return Style(color=colour, bgcolor=None if band == NOTHING else self._tint(band, palette))
-
-    def _tint(self, band: int, palette: Palette) -> str:
-        return mix(
-            palette.colour("background"), palette.lines[band % len(palette.lines)], 0.18 if palette.dark else 0.14
-        )
+        return Style(color=colour, bgcolor=_tint(band, palette) if band else None)
 
     def _x_labels(self, window: Window, width: int, palette: Palette) -> list[Segment]:
         cells = [" "] * (AXIS + width)
@@ -148,6 +145,16 @@ class Chart(Widget, can_focus=True):
             if all(cell == " " for cell in cells[max(0, start - 1) : start + len(label) + 1]):
                 cells[start : start + len(label)] = label
         return [Segment("".join(cells), palette.dim)]
+
+
+def _tint(band: int, palette: Palette) -> str:
+    """The background, tinted with the colour of every line in whose band a cell lies."""
+    tint = palette.colour("background")
+    share = min(TINT, 2 * TINT / band.bit_count())  # however many there are, dots can be told from it
+    for index in range(band.bit_length()):
+        if band >> index & 1:
+            tint = mix(tint, palette.lines[index % len(palette.lines)], share)
+    return tint
 
 
 def _tick(number: float) -> str:

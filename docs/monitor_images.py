@@ -1,0 +1,93 @@
+"""Makes the pictures of the monitor: real sessions of CartPole, some done, one failed, some under way."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from rldsl.monitor.app import WatchApp
+
+IMAGES = Path(__file__).resolve().parent / "images"
+EXPERIMENT = """
+from rldsl import A2C, PPO, Classic, Linear, Random, experiment, grid, log_uniform, main, uniform
+
+cartpole = experiment("cartpole").env(Classic("CartPole-v1", num_envs=8)).seeds(3).target(450).log_every(500)
+agent = PPO(rollout=128, minibatch=256, lr=Linear(1e-3, 0))
+
+chance = cartpole.agent(Random()).frames(3e4)
+clips = cartpole.agent(agent).frames(6e4).search(clip=grid(0.1, 0.2, 0.3)).named("cartpole/clips")
+hasty = cartpole.agent(A2C(lr=1e38, grad_clip=None)).frames(3e4).seeds(1)
+rates = cartpole.agent(agent).frames(3e4).seeds(2).search(gamma=uniform(0.9, 0.999), lr=log_uniform(1e-4, 1e-2))
+rates = rates.random(trials=5).named("cartpole/rates")
+long = cartpole.agent(agent).frames(3e5).seeds(2).named("cartpole/ppo-long")
+
+if __name__ == "__main__":
+    main(chance, clips, hasty, rates, long)
+"""
+SCENES = {
+    "monitor": ((118, 32), False, ()),
+    "monitor-curves": ((118, 30), False, ("@cartpole/clips", "2")),
+    "monitor-search": ((100, 14), True, ("5",)),
+    "monitor-80x24": ((80, 24), True, ("slash", *"-status:done", "enter")),
+}
+"""Size, whether it is light, and the keys that lead there; @ goes to a line."""
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "cartpole.py", *words]
+
+
+def train() -> None:
+    """Sessions that are done, and one that fails."""
+    chosen = ("--only", "random", "--only", "cartpole/clips", "--only", "a2c")
+    subprocess.run(command("train", *chosen), stdout=subprocess.DEVNULL, check=False)
+    subprocess.run(command("search"), stdout=subprocess.DEVNULL, check=True)
+
+
+async def take(name: str) -> str:
+    """One picture."""
+    size, light, keys = SCENES[name]
+    app = WatchApp(Path("runs"), light=light)
+    async with app.run_test(size=size) as pilot:
+        while not any(one.status.state == "running" and one.status.frame > 1e5 for one in app.seen.values()):
+            await pilot.pause(0.5)
+        for key in keys:
+            if key.startswith("@"):
+                table = app.screen.table  # type: ignore[attr-defined]
+                table.cursor = [line.label for line in table.lines].index(key[1:])
+            else:
+                await pilot.press(key)
+            await pilot.pause()
+        await pilot.pause(1.0)
+        return app.export_screenshot(title="rldsl watch")
+
+
+def make() -> None:
+    """All pictures, in a directory of its own that is gone afterwards."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as directory:
+        os.chdir(directory)
+        Path("cartpole.py").write_text(EXPERIMENT)
+        train()
+        under_way = subprocess.Popen(command("train", "--only", "cartpole/ppo-long"), stdout=subprocess.DEVNULL)
+        try:
+            for name in SCENES:
+                svg = asyncio.run(take(name))
+                svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # no fonts from the net
+                (IMAGES / f"{name}.svg").write_text(svg)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                under_way.send_signal(signal.SIGTERM)
+            under_way.wait()
+            os.chdir(before)
+
+
+if __name__ == "__main__":
+    make()

@@ -1,0 +1,142 @@
+"""The monitor in a browser: nothing without the token, all of it with the token, in real Chromium."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import pytest
+from project import until
+
+from tests.monitor.conftest import House
+
+TOKEN = "open-sesame"
+QUIET = ("--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+@dataclass(frozen=True)
+class Served:
+    port: int
+    said: Path
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture
+def served(house: House, tmp_path: Path) -> Iterator[Served]:
+    one = Served(free_port(), tmp_path / "said")
+    command = [sys.executable, "-c", "from rldsl.cli import run; run()", "watch", str(house.runs), "--serve"]
+    with one.said.open("w") as said:
+        process = subprocess.Popen(
+            [*command, "--port", str(one.port)],
+            env={**os.environ, "RLDSL_WATCH_TOKEN": TOKEN, "COLUMNS": "200"},
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        )
+    try:
+        until(lambda: answers(one.port), 60)
+        yield one
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def test_without_the_token_there_is_nothing(served: Served) -> None:
+    async def ask() -> None:
+        wrong = {f"rldsl_watch_{served.port}": "wrong"}
+        for path in ("", "?token=wrong", "ws", "ws?token=open-sesame", "static/js/textual.js", "download/x", "no"):
+            for cookies in ({}, wrong):
+                async with aiohttp.ClientSession(cookies=cookies) as session, session.get(served.url + path) as answer:
+                    assert answer.status == 403, path
+                    assert "needs its token" in await answer.text()
+        async with aiohttp.ClientSession(cookies=wrong) as session:
+            with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
+                await session.ws_connect(served.url + "ws")
+
+    asyncio.run(ask())
+
+
+def test_with_the_token_the_websocket_opens_for_pages_of_this_server_only(served: Served) -> None:
+    async def ask() -> None:
+        jar = aiohttp.CookieJar(unsafe=True)
+        async with aiohttp.ClientSession(cookie_jar=jar) as session:
+            async with session.get(f"{served.url}?token={TOKEN}") as answer:
+                assert answer.status == 200
+                assert TOKEN not in str(answer.url), "the token does not stay in the address"
+            with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
+                await session.ws_connect(served.url + "ws", headers={"Origin": "http://evil.example"})
+            async with session.ws_connect(served.url + "ws?width=100&height=30") as socket:
+                assert (await socket.receive(60)).data
+
+    asyncio.run(ask())
+
+
+def test_it_says_where_it_is(served: Served) -> None:
+    until(lambda: "watching at" in served.said.read_text())
+    assert re.search(rf"watching at {re.escape(served.url)}\?token={TOKEN}", served.said.read_text())
+
+
+def browser() -> str | None:
+    return next((path for name in BROWSERS if (path := shutil.which(name))), None)
+
+
+def test_it_is_driven_in_chromium(served: Served, tmp_path: Path) -> None:
+    """A real page: it loads, draws the sessions, takes keys, and shows the curves."""
+    path = browser()
+    if path is None:
+        warnings.warn("NO CHROMIUM: the monitor was not tried in a browser; `apt-get install chromium`", stacklevel=1)
+        pytest.skip("NO CHROMIUM: the monitor was not tried in a browser; `apt-get install chromium`")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", *QUIET])
+        page = chromium.new_page(viewport={"width": 1200, "height": 700})
+        frames: list[str] = []
+        page.on("websocket", lambda one: one.on("framereceived", lambda frame: frames.append(_text(frame))))
+        assert page.goto(served.url).status == 403
+        page.goto(f"{served.url}?token={TOKEN}")
+        assert page.url == served.url
+        _until_drawn(page, frames, "cartpole/clips")
+        page.mouse.click(400, 600)  # as a person does to type into it
+        page.keyboard.press("2")
+        _until_drawn(page, frames, "against frame")
+        assert len(page.screenshot(path=tmp_path / "page.png")) > 10_000
+        chromium.close()
+
+
+def _text(frame: str | bytes) -> str:
+    return frame if isinstance(frame, str) else frame.decode("utf-8", "replace")
+
+
+def _until_drawn(page: object, frames: list[str], words: str) -> None:
+    """What the program drew came to this page; colours stand between the words."""
+    for _ in range(600):
+        if words in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", "".join(frames)):
+            return
+        page.wait_for_timeout(100)  # type: ignore[attr-defined]
+    raise AssertionError(f"{words} was never drawn")

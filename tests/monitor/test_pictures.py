@@ -1,0 +1,23 @@
+"""Snapshots: every screen is as it was; `python -m tests.monitor.pictures` takes them anew."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.monitor.pictures import FOLDER, SIZES, path_of, take
+
+SHOWN = [pytest.param(size, name, id=path_of(name, size).stem) for size in SIZES for name in SIZES[size]]
+
+
+@pytest.fixture(scope="module")
+def taken() -> dict[tuple[int, int], dict[str, str]]:
+    return {size: take(size) for size in SIZES}
+
+
+@pytest.mark.parametrize(("size", "name"), SHOWN)
+def test_a_screen_is_as_it_was(taken: dict[tuple[int, int], dict[str, str]], size: tuple[int, int], name: str) -> None:
+    assert taken[size][name].splitlines() == path_of(name, size).read_text().splitlines()
+
+
+def test_there_is_no_picture_of_nothing() -> None:
+    assert {path.stem for path in FOLDER.iterdir()} == {param.id for param in SHOWN}
