@@ -27,7 +27,7 @@ class ActorCriticAgent(OnPolicyAgent[A]):
     """A policy and a value; what an item of a batch is, a transition or a sequence, depends on the network."""
 
     learns_from: ClassVar[tuple[str, ...]] = ("observation", "action", "advantage", "target")
-    """What of a rollout its loss needs."""
+    """What of a rollout its loss needs, beside what the critic sees."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
@@ -69,17 +69,18 @@ class ActorCriticAgent(OnPolicyAgent[A]):
     def items(self, data: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """What minibatches are drawn from: transitions `[M, T * N, ...]`, or sequences `[M, N, T, ...]`."""
         if not self.recurrent:
-            return {name: data[name].flatten(1, 2) for name in self.learns_from}
-        sequences = {name: data[name].transpose(1, 2) for name in (*self.learns_from, "starts")}
+            return {name: data[name].flatten(1, 2) for name in self.with_critic(self.learns_from)}
+        sequences = {name: data[name].transpose(1, 2) for name in self.with_critic((*self.learns_from, "starts"))}
         return sequences | {"memory": self.memory}
 
     def judge(self, params: Params, items: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Log-probability and value of the items' actions and observations, and the policy's entropy, `[M, B]` each."""
         if not self.recurrent:
-            policy, value = self.network.policy_and_value(params, items["observation"])
+            policy, value = self.network.policy_and_value(params, items["observation"], items[self.critic_sees])
             return self.actions.log_prob(policy, items["action"]), value, self.actions.entropy(policy)
-        observation, starts, action = (items[name].transpose(1, 2) for name in ("observation", "starts", "action"))
-        unrolled = self.network.unroll(params, observation, starts, items["memory"])
+        names = ("observation", "starts", "action", self.critic_sees)
+        observation, starts, action, critic_observation = (items[name].transpose(1, 2) for name in names)
+        unrolled = self.network.unroll(params, observation, starts, items["memory"], critic_observation)
         log_prob = self.actions.log_prob(unrolled.policy, action)
         return tuple(  # type: ignore[return-value]
             one.transpose(1, 2) for one in (log_prob, unrolled.value, self.actions.entropy(unrolled.policy))

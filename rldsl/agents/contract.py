@@ -35,6 +35,10 @@ class World(Protocol):
     """[rows, *shape]: what every row shows now; its own memory, overwritten by the next step."""
 
     @property
+    def critic_observation(self) -> np.ndarray | None:
+        """[rows, *critic_shape]: the same for a critic, where it has observations of its own."""
+
+    @property
     def frame(self) -> int:
         """Frames of each member so far."""
 

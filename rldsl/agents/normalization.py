@@ -19,6 +19,8 @@ from rldsl.maths.normalizers import (
     update_reward_scale,
 )
 
+STATISTICS = ("observations", "critic_observations", "rewards")
+
 
 class Normalization:
     """Does nothing where the spec asks for nothing."""
@@ -27,9 +29,10 @@ class Normalization:
         members, num_envs = setting.members, setting.num_envs
         self.shape = (members, num_envs)
         self.gamma = np.array([one.gamma for one in setting.specs])  # type: ignore[attr-defined]
-        shape = setting.spaces.observation_shape
+        shape, own = setting.spaces.observation_shape, setting.spaces.critic_shape
         seen, scaled = (getattr(spec, f"normalize_{what}", False) for what in ("observations", "rewards"))
         self.observations: State | None = moments_state(members, shape) if seen else None
+        self.critic_observations: State | None = moments_state(members, own) if seen and own is not None else None
         self.rewards: State | None = reward_scale_state(members, num_envs) if scaled else None
 
     def observe(self, observation: np.ndarray) -> np.ndarray:
@@ -39,11 +42,20 @@ class Normalization:
         self.observations = update_moments(self.observations, observation)
         return normalize(self.observations, observation)
 
+    def observe_as_critic(self, observation: np.ndarray) -> np.ndarray:
+        """The same with observations that are the critic's own."""
+        if self.critic_observations is None:
+            return observation
+        self.critic_observations = update_moments(self.critic_observations, observation)
+        return normalize(self.critic_observations, observation)
+
     def look(self, observation: np.ndarray) -> np.ndarray:
         """Normalises observations `[M, B, ...]` that are not to be counted."""
-        if self.observations is not None:
-            return normalize(self.observations, observation)
-        return observation if observation.dtype == np.uint8 else observation.astype(np.float32)
+        return _look(self.observations, observation)
+
+    def look_as_critic(self, observation: np.ndarray) -> np.ndarray:
+        """The same with what the critic sees, be it its own or the policy's."""
+        return _look(self.critic_observations or self.observations, observation)
 
     def reward(self, step: Step) -> np.ndarray:
         """The rewards of a step as they are learned from, `[M, N]`."""
@@ -56,13 +68,19 @@ class Normalization:
 
     def save(self, member: int) -> dict[str, Any]:
         """One member's statistics."""
-        return {name: _row(getattr(self, name), member) for name in ("observations", "rewards")}
+        return {name: _row(getattr(self, name), member) for name in STATISTICS}
 
     def load(self, member: int, saved: Mapping[str, Any]) -> None:
         """Goes on from one member's statistics."""
-        for name in ("observations", "rewards"):
-            for key, array in (saved[name] or {}).items():
+        for name, state in saved.items():
+            for key, array in (state or {}).items():
                 getattr(self, name)[key][member] = array
+
+
+def _look(state: State | None, observation: np.ndarray) -> np.ndarray:
+    if state is not None:
+        return normalize(state, observation)
+    return observation if observation.dtype == np.uint8 else observation.astype(np.float32)
 
 
 def _row(state: State | None, member: int) -> dict[str, np.ndarray] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from rldsl.agents.policies import ActionSpace
 from rldsl.maths.streams import stream
 from rldsl.memory.rollout import Rollout
 from rldsl.nets.acting import make_actor
-from rldsl.nets.actor_critic import ActorCritic
+from rldsl.nets.actor_critic import ActorCritic, Unrolled
 from rldsl.nets.layout import Params
 from rldsl.nets.sampling import greedy, sample
 from rldsl.spec.agent import OnPolicy
@@ -34,8 +34,14 @@ class OnPolicyAgent(GradientLearner[S]):
         super().__init__(setting)
         self.actions = ActionSpace(setting.spaces.action, self.spec.squash)
         self.rollout = Rollout(self.spec.rollout, self.members, self.num_envs, setting.spaces, self.actions.shape)
+        self.critic_sees = "observation" if self.rollout.critic_observation is None else "critic_observation"
+        """What of a rollout the value is read off."""
         self.starts = np.ones((self.members, self.num_envs), bool)
         self.memory = torch.zeros(self.members, self.num_envs, self.network.state_size, device=self.device)
+
+    def with_critic(self, names: Sequence[str]) -> list[str]:
+        """The names, and that of what the critic sees."""
+        return list(dict.fromkeys((*names, self.critic_sees)))
 
     def gradient_steps(self) -> int:
         return self.setting.frames // (self.spec.rollout * self.num_envs)
@@ -51,6 +57,8 @@ class OnPolicyAgent(GradientLearner[S]):
         draws = [self.actions.noise(random, rollout.steps, self.num_envs) for random in self.streams["act"]]
         for t, noise in enumerate(np.stack(draws, 1)):
             rollout.observation[t] = self.normalization.observe(self.by_member(world.observation))
+            if rollout.critic_observation is not None:
+                rollout.critic_observation[t] = self.normalization.observe_as_critic(self._seen_by_critic(world))
             rollout.starts[t] = self.starts
             action = sample(self.actor(rollout.observation[t], self.starts if self.recurrent else None), noise)
             rollout.action[t] = action
@@ -60,14 +68,17 @@ class OnPolicyAgent(GradientLearner[S]):
             if world.exhausted:
                 return None
         self.starts = self.starts.copy()  # the next rollout is written over this one
-        self.last = self.normalization.look(self.by_member(world.observation))
+        self.last = self.normalization.look_as_critic(self._seen_by_critic(world))
         return rollout
+
+    def _seen_by_critic(self, world: World) -> np.ndarray:
+        return self.by_member(getattr(world, self.critic_sees))
 
     @torch.no_grad()
     def evaluate(self, rollout: Rollout) -> dict[str, Tensor]:
         """Values, once over the whole rollout, and the value of what really came next."""
         params = self.network.layout.views(self.update.flat)
-        data = {name: rollout.tensor(getattr(rollout, name), self.device) for name in READ}
+        data = {name: rollout.tensor(getattr(rollout, name), self.device) for name in self.with_critic(READ)}
         last = torch.from_numpy(self.last).to(self.device)
         value_all = self._value_sequences if self.recurrent else self._value_transitions
         data["value"], after, states = value_all(params, data, last)
@@ -79,7 +90,7 @@ class OnPolicyAgent(GradientLearner[S]):
         self, params: Params, data: Mapping[str, Tensor], last: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Values `[M, T, N]`, and those `[M, N]` after them, in one pass."""
-        observations = torch.cat([data["observation"], last.unsqueeze(1)], 1)
+        observations = torch.cat([data[self.critic_sees], last.unsqueeze(1)], 1)
         values = self.network.value(params, observations.flatten(1, 2)).reshape(observations.shape[:3])
         return values[:, :-1], values[:, -1], self.memory
 
@@ -87,14 +98,19 @@ class OnPolicyAgent(GradientLearner[S]):
         self, params: Params, data: Mapping[str, Tensor], last: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The same with a memory, in which the next rollout goes on."""
-        _, value, states = self.network.unroll(params, data["observation"], data["starts"], self.memory)
+        _, value, states = self.unroll(params, data)
         after = self._value_after(params, last, states[:, -1], data["ended"][:, -1])
         self.next_memory = states[:, -1]
         return value, after, states
 
+    def unroll(self, params: Params, data: Mapping[str, Tensor]) -> Unrolled:
+        """What the network says of a rollout `[M, T, N]`, from the memory in which it began."""
+        seen = data["observation"], data["starts"]
+        return self.network.unroll(params, *seen, self.memory, data[self.critic_sees])
+
     def _value_after(self, params: Params, observation: Tensor, state: Tensor, starts: Tensor) -> Tensor:
         """The value `[M, N]` of the observations that follow a state."""
-        return self.network.unroll(params, observation.unsqueeze(1), starts.unsqueeze(1), state).value.squeeze(1)
+        return self.network.unroll_value(params, observation.unsqueeze(1), starts.unsqueeze(1), state).squeeze(1)
 
     def _value_truncations(self, rollout: Rollout, params: Params, next_value: Tensor, states: Tensor) -> None:
         """Where a time limit cut an episode, what came next is its own last observation."""
@@ -102,9 +118,10 @@ class OnPolicyAgent(GradientLearner[S]):
         for member in np.unique(cut.member):
             chosen = cut.member == member
             step, env = cut.step[chosen], cut.env[chosen]
-            seen = np.zeros((self.members, len(step), *cut.observation.shape[1:]), cut.observation.dtype)
-            seen[member] = cut.observation[chosen]
-            observation = torch.from_numpy(self.normalization.look(seen)).to(self.device)
+            last = cut.critic_observation[chosen]
+            seen = np.zeros((self.members, *last.shape), last.dtype)
+            seen[member] = last
+            observation = torch.from_numpy(self.normalization.look_as_critic(seen)).to(self.device)
             if self.recurrent:
                 state = states[:, step, env]
                 going_on = torch.zeros(state.shape[:2], dtype=torch.bool, device=self.device)

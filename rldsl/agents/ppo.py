@@ -106,8 +106,7 @@ class PPOAgent(ActorCriticAgent[PPO]):
         """What the policy that acted thought of its actions, once over the whole rollout, `[M, T, N]`."""
         params = self.network.layout.views(self.update.flat)
         if self.recurrent:
-            policy = self.network.unroll(params, data["observation"], data["starts"], self.memory).policy
-            return self.actions.log_prob(policy, data["action"])
+            return self.actions.log_prob(self.unroll(params, data).policy, data["action"])
         policy = self.network.policy(params, data["observation"].flatten(1, 2))
         return self.actions.log_prob(policy, data["action"].flatten(1, 2)).reshape(data["reward"].shape)
 

@@ -30,12 +30,13 @@ class ReinforceAgent(OnPolicyAgent[Reinforce]):
         data["return"] = discounted_returns(
             data["reward"], data["terminated"], data["ended"], data["next_value"], gamma
         )
-        batch = {name: data[name].flatten(1, 2) for name in ("observation", "action", "return")}
+        names = self.with_critic(("observation", "action", "return"))
+        batch = {name: data[name].flatten(1, 2) for name in names}
         self.say(world.frame, self.learn(world.frame, batch, self.coefficients.at(world.frame, "entropy")))
 
     def loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
         """-log pi(a) R - entropy * S, and the value's own (V - R)^2, which no gradient of the policy sees."""
-        policy, value = self.network.policy_and_value(params, batch["observation"])
+        policy, value = self.network.policy_and_value(params, batch["observation"], batch[self.critic_sees])
         returns = batch["return"]
         weight = normalize_per_member(returns) if self.spec.normalize_returns else returns
         log_prob, entropy = self.actions.log_prob(policy, batch["action"]), self.actions.entropy(policy)

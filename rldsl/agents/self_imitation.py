@@ -15,6 +15,7 @@ from rldsl.memory.episodes import EpisodeMemory
 from rldsl.memory.rollout import Rollout
 from rldsl.nets.layout import Params
 from rldsl.spec.agent import SIL
+from rldsl.spec.errors import SpecError
 
 if TYPE_CHECKING:
     from rldsl.agents.ppo import PPOAgent
@@ -30,6 +31,8 @@ class SelfImitation:
     def __init__(self, spec: SIL, agent: PPOAgent) -> None:
         self.spec, self.agent = spec, agent
         rollout = agent.rollout
+        if rollout.critic_observation is not None:
+            raise SpecError("PPO.sil keeps only what the policy sees, and here the critic sees more: unset it")
         shape, dtype = rollout.observation.shape[3:], rollout.observation.dtype
         self.memories = [EpisodeMemory(spec.buffer, shape, dtype, agent.actions.shape) for _ in range(agent.members)]
         own = agent.update

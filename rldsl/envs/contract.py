@@ -68,20 +68,22 @@ class Continuous:
 
 @dataclass(frozen=True)
 class Spaces:
-    """What a policy sees and does in one row."""
+    """What a policy sees and does in one row, and what a critic sees there."""
 
     observation_shape: tuple[int, ...]
     observation_dtype: np.dtype
     action: Discrete | Continuous
     stack: int = 1
     """How many frames the first axis of an observation holds, the newest last; 1 where it holds something else."""
+    critic_shape: tuple[int, ...] | None = None
+    """Of the float32 observations that are a critic's own; None: it sees what the policy sees."""
 
 
 class Step(NamedTuple):
     """What one step of all rows gave.
 
     The arrays may be the environment's own, overwritten by its next `step` or `reset`: copy what you keep.
-    `ended` and `final_observation` are the caller's. No array shares memory with the environment's dynamics, so
+    `ended` and the final observations are the caller's. No array shares memory with the environment's dynamics, so
     writing into one never changes what happens next.
     """
 
@@ -101,6 +103,8 @@ class Step(NamedTuple):
     """[rows] float64: the reward to learn from, where that is not the raw one."""
     lost: np.ndarray | None = None
     """[rows] bool: a life was lost; the episode goes on, but to whoever learns nothing follows."""
+    final_critic_observation: np.ndarray | None = None
+    """[k, *critic_shape] what a critic saw last of the episodes that ended, where it has observations of its own."""
 
     def to_learn(self) -> "Step":
         """The step as an agent learns from it; what counts for a score is the raw one."""
@@ -121,6 +125,14 @@ class VectorEnv(ABC):
     spaces: Spaces
     exact_resume: ClassVar[bool] = False
     """Whether `state` and `restore` work, and what follows a restore equals what followed the save, bit for bit."""
+
+    @property
+    def critic_observation(self) -> np.ndarray | None:
+        """[rows, *critic_shape] float32: what a critic sees beside the latest `observation`, owned as in `Step`.
+
+        That is the one of `reset`, `step` or `restore`, whichever was last. None where `spaces` has no `critic_shape`.
+        """
+        return None
 
     @abstractmethod
     def reset(self, seeds: Sequence[int]) -> np.ndarray:

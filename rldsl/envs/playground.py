@@ -36,6 +36,7 @@ class Outcome(NamedTuple):
     """What a step gave, before an episode that ended is followed by the next one."""
 
     observation: jax.Array
+    critic_observation: jax.Array | None
     reward: jax.Array
     terminated: jax.Array
     truncated: jax.Array
@@ -49,7 +50,9 @@ class Task:
         self.layout = jax.eval_shape(env.reset, jax.random.PRNGKey(0))
         if isinstance(self.layout.obs, Mapping) and "state" not in self.layout.obs:
             raise EnvError(f"A policy needs an observation called `state`, but there is {', '.join(self.layout.obs)}.")
+        privileged = observed_by_critic(self.layout)
         self.observation_size = int(np.prod(observed(self.layout).shape))
+        self.critic_size = None if privileged is None else int(np.prod(privileged.shape))
 
     def start(self, key: jax.Array) -> Row:
         """The first moment of an episode, drawn from the row's stream."""
@@ -60,9 +63,8 @@ class Task:
         """One step of the agent, which may be the last one of an episode."""
         state, reward = self._act(row.state, action)
         steps = row.steps + 1
-        finite = jnp.isfinite(reward)  # a simulation that blew up ends its episode, and its numbers teach nothing
-        observation = jnp.nan_to_num(observed(state).ravel(), posinf=0.0, neginf=0.0)
-        outcome = Outcome(observation, jnp.where(finite, reward, 0.0), state.done > 0, steps >= self.time_limit)
+        seen = jax.tree.map(_finite, (observed(state), observed_by_critic(state)))
+        outcome = Outcome(*seen, jnp.where(jnp.isfinite(reward), reward, 0.0), state.done > 0, steps >= self.time_limit)
         return Row(self._typed(state), row.key, steps), outcome
 
     def _act(self, state: State, action: jax.Array) -> tuple[State, jax.Array]:
@@ -99,9 +101,19 @@ class PlaygroundEnv(VectorEnv):
         self._batch = jax.tree.map(_zeros, jax.eval_shape(self._start, self._keys([0] * rows)))
         # What warp keeps of all rows together, such as their contacts, has no share of a row that could be saved.
         self.exact_resume = all(leaf.shape[:1] == (rows,) for leaf in jax.tree.leaves(self._batch))
-        size, bounds = task.observation_size, np.ones(task.env.action_size)
-        self.spaces = Spaces((size,), np.dtype(np.float32), Continuous(-bounds, bounds))
+        size, own, bounds = task.observation_size, task.critic_size, np.ones(task.env.action_size)
+        self.spaces = Spaces(
+            (size,),
+            np.dtype(np.float32),
+            Continuous(-bounds, bounds),
+            critic_shape=None if own is None else (own,),
+        )
         self._observation = np.zeros((rows, size), np.float32)
+        self._critic_observation = None if own is None else np.zeros((rows, own), np.float32)
+
+    @property
+    def critic_observation(self) -> np.ndarray | None:
+        return self._critic_observation
 
     def reset(self, seeds: Sequence[int]) -> np.ndarray:
         self._batch = self._start(self._keys(self._checked_seeds(seeds)))
@@ -110,14 +122,23 @@ class PlaygroundEnv(VectorEnv):
     def step(self, actions: np.ndarray) -> Step:
         controls = self.spaces.action.rescale(actions).astype(np.float32)
         self._batch, outcome = self._step(self._batch, controls)
-        seen, reward, terminated, truncated = map(_view, outcome)
+        seen, privileged, reward, terminated, truncated = jax.tree.map(_view, outcome)
         self._observation[:] = seen
+        if self._critic_observation is not None:
+            self._critic_observation[:] = privileged
         ended = (terminated | truncated).nonzero()[0]
-        final_observation = self._observation[ended]
+        final, final_privileged = self._observation[ended], None if privileged is None else privileged[ended]
         if ended.size:
             self._begin(ended)
-        reward = reward.astype(np.float64)
-        return Step(self._observation, reward, terminated.copy(), truncated.copy(), ended, final_observation)
+        return Step(
+            self._observation,
+            reward.astype(np.float64),
+            terminated.copy(),
+            truncated.copy(),
+            ended,
+            final,
+            final_critic_observation=final_privileged,
+        )
 
     def _begin(self, ended: np.ndarray) -> None:
         """Fresh starts for some rows. A start costs about as much as a step, and it is drawn for all rows at once.
@@ -133,6 +154,9 @@ class PlaygroundEnv(VectorEnv):
 
     def _observe(self, rows: slice | np.ndarray) -> np.ndarray:
         self._observation[rows] = _view(observed(self._batch.state)).reshape(self._observation.shape)[rows]
+        if self._critic_observation is not None:
+            privileged = _view(observed_by_critic(self._batch.state)).reshape(self._critic_observation.shape)
+            self._critic_observation[rows] = privileged[rows]
         return self._observation
 
     def state(self, rows: slice = ALL_ROWS) -> dict[str, Any]:
@@ -162,6 +186,11 @@ def observed(state: State) -> jax.Array:
     return state.obs["state"] if isinstance(state.obs, Mapping) else state.obs
 
 
+def observed_by_critic(state: State) -> jax.Array | None:
+    """What only the critic sees: `privileged_state`, in the tasks that have it."""
+    return state.obs.get("privileged_state") if isinstance(state.obs, Mapping) else None
+
+
 def load(spec: Playground, impl: str) -> Task:
     """The task of a spec; `impl` is what simulates it: "jax" on every device, "warp" faster on CUDA.
 
@@ -183,6 +212,11 @@ def _replace(mask: jax.Array, fresh: Row, old: Row) -> Row:
         return jnp.where(mask.reshape(-1, *[1] * (kept.ndim - 1)), new, kept)
 
     return jax.tree.map(choose, fresh, old)
+
+
+def _finite(observation: jax.Array) -> jax.Array:
+    """As a vector. A simulation that blew up ends its episode, and its numbers teach nothing: they are zeros."""
+    return jnp.nan_to_num(observation.ravel(), posinf=0.0, neginf=0.0)
 
 
 def _zeros(like: jax.ShapeDtypeStruct) -> jax.Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,9 +20,20 @@ class Truncations:
     member: np.ndarray
     env: np.ndarray
     observation: np.ndarray
+    critic_observation: np.ndarray
+    """What the critic saw: where it has no observations of its own, the same."""
 
     def __len__(self) -> int:
         return len(self.step)
+
+
+class Cut(NamedTuple):
+    """The rows that a time limit cut at one step."""
+
+    step: int
+    rows: np.ndarray
+    observation: np.ndarray
+    critic_observation: np.ndarray
 
 
 class Rollout:
@@ -31,13 +43,15 @@ class Rollout:
         rows = (steps, members, num_envs)
         kept = np.uint8 if spaces.observation_dtype == np.uint8 else np.float32
         self.observation = np.zeros((*rows, *spaces.observation_shape), kept)
+        own = spaces.critic_shape
+        self.critic_observation = None if own is None else np.zeros((*rows, *own), np.float32)
         self.action = np.zeros((*rows, *action), np.float32 if action else np.int64)
         self.reward = np.zeros(rows, np.float32)
         self.terminated = np.zeros(rows, bool)
         self.ended = np.zeros(rows, bool)
         self.starts = np.zeros(rows, bool)
         self.steps, self.members, self.num_envs = rows
-        self._cut: list[tuple[int, np.ndarray, np.ndarray]] = []
+        self._cut: list[Cut] = []
 
     def clear(self) -> None:
         """Forgets the truncations of the rollout before."""
@@ -52,20 +66,29 @@ class Rollout:
         if step.ended.size:
             cut = ~step.terminated[step.ended]
             if cut.any():
-                self._cut.append((t, step.ended[cut], step.final_observation[cut]))
+                seen, own = step.final_observation[cut], step.final_critic_observation
+                critic_seen = seen if self.critic_observation is None else own[cut]
+                self._cut.append(Cut(t, step.ended[cut], seen, critic_seen))
 
     def truncations(self) -> Truncations:
         """Where a time limit cut an episode; the value of what would have followed is that of its last observation."""
-        rows = np.concatenate([rows for _, rows, _ in self._cut]) if self._cut else np.zeros(0, np.int64)
+        cut = self._cut
+        rows = _joined([one.rows for one in cut])
+        observation = _joined([one.observation for one in cut])
         return Truncations(
-            step=np.concatenate([np.full(len(rows), t) for t, rows, _ in self._cut]) if self._cut else rows,
+            step=_joined([np.full(len(one.rows), one.step) for one in cut]),
             member=rows // self.num_envs,
             env=rows % self.num_envs,
-            observation=np.concatenate([seen for _, _, seen in self._cut])
-            if self._cut
-            else np.zeros((0, *self.observation.shape[3:]), np.float32),
+            observation=observation,
+            critic_observation=observation
+            if self.critic_observation is None
+            else _joined([one.critic_observation for one in cut]),
         )
 
     def tensor(self, array: np.ndarray, device: torch.device) -> Tensor:
         """An array `[T, M, N, ...]` as a tensor `[M, T, N, ...]`."""
         return torch.from_numpy(array).transpose(0, 1).to(device).contiguous()
+
+
+def _joined(arrays: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)

@@ -14,6 +14,7 @@ from rldsl.nets.heads import Head, Policy, by_step, policy_head
 from rldsl.nets.layout import scope
 from rldsl.nets.network import Network, Part
 from rldsl.nets.trunk import Trunk, build_trunk
+from rldsl.spec.errors import SpecError
 from rldsl.spec.net import Net
 
 
@@ -33,7 +34,8 @@ class ActorCritic(Network):
     """Parameters are named `actor.…` and `critic.…`, those of a shared trunk `trunk.…`.
 
     `policy`, `value` and `policy_and_value` read unrelated observations `[M, B, *shape]`; a recurrent network has
-    `unroll` instead, which any other has too. A state is that of the actor's trunk, then that of the critic's own.
+    `unroll` and `unroll_value` instead, which any other has too. A state is that of the actor's trunk, then that of
+    the critic's own. The value is always read off what the critic sees, `critic_obs` where both are given.
     """
 
     actor: Trunk
@@ -55,9 +57,12 @@ class ActorCritic(Network):
         value_gain: float = 1.0,
     ) -> Self:
         """`critic_net` is `net` unless it is given; `log_std` as in `policy_head`; gains are those of the heads."""
+        if shared and spaces.critic_shape is not None:
+            raise SpecError("shared=True is for a critic that sees what the policy sees, and here it sees more")
         actor = build_trunk(net, spaces.observation_shape)
         critic_net = net if shared or critic_net is None else critic_net
-        critic = None if shared else build_trunk(critic_net, spaces.observation_shape)
+        seen = spaces.observation_shape if spaces.critic_shape is None else spaces.critic_shape
+        critic = None if shared else build_trunk(critic_net, seen)
         return cls(
             actor,
             critic,
@@ -93,26 +98,52 @@ class ActorCritic(Network):
             return self._value(params, self.actor.forward(scope(params, self.actor_prefix), obs))
         return self._value(params, self.critic.forward(scope(params, "critic.trunk."), obs))
 
-    def policy_and_value(self, params: Mapping[str, Tensor], obs: Tensor) -> tuple[Policy, Tensor]:
+    def policy_and_value(
+        self, params: Mapping[str, Tensor], obs: Tensor, critic_obs: Tensor | None = None
+    ) -> tuple[Policy, Tensor]:
         """Both, with one pass through a shared trunk."""
         features = self.actor.forward(scope(params, self.actor_prefix), obs)
-        value = self._value(params, features) if self.critic is None else self.value(params, obs)
-        return self._policy(params, features), value
+        if self.critic is None:
+            return self._policy(params, features), self._value(params, features)
+        return self._policy(params, features), self.value(params, obs if critic_obs is None else critic_obs)
 
     def act(self, params: Mapping[str, Tensor], obs: Tensor, state: Tensor) -> tuple[Policy, Tensor]:
         features, state = self.actor.step(scope(params, self.actor_prefix), obs, state)
         return self._policy(params, features), state
 
-    def unroll(self, params: Mapping[str, Tensor], obs: Tensor, starts: Tensor, state: Tensor) -> Unrolled:
+    def unroll(
+        self,
+        params: Mapping[str, Tensor],
+        obs: Tensor,
+        starts: Tensor,
+        state: Tensor,
+        critic_obs: Tensor | None = None,
+    ) -> Unrolled:
         """Both over sequences `[M, T, N, *shape]` that begin with `state` `[M, N, S]`; see `Trunk.unroll`."""
-        acting, remaining = state.split((self.acting_state_size, self.state_size - self.acting_state_size), -1)
+        acting, remaining = self._split(state)
         features, states = self.actor.unroll(scope(params, self.actor_prefix), obs, starts, acting)
         policy = by_step(self._policy(params, features.flatten(1, 2)), starts.shape[1:])
         if self.critic is not None:
-            features, own = self.critic.unroll(scope(params, "critic.trunk."), obs, starts, remaining)
+            seen = obs if critic_obs is None else critic_obs
+            features, own = self.critic.unroll(scope(params, "critic.trunk."), seen, starts, remaining)
             states = torch.cat((states, own), -1)
-        value = self._value(params, features.flatten(1, 2)).unflatten(1, starts.shape[1:])
-        return Unrolled(policy, value, states)
+        return Unrolled(policy, self._value_by_step(params, features), states)
+
+    def unroll_value(self, params: Mapping[str, Tensor], obs: Tensor, starts: Tensor, state: Tensor) -> Tensor:
+        """The value alone, `[M, T, N]`, of what the critic sees."""
+        acting, remaining = self._split(state)
+        if self.critic is None:
+            features, _ = self.actor.unroll(scope(params, self.actor_prefix), obs, starts, acting)
+        else:
+            features, _ = self.critic.unroll(scope(params, "critic.trunk."), obs, starts, remaining)
+        return self._value_by_step(params, features)
+
+    def _split(self, state: Tensor) -> tuple[Tensor, Tensor]:
+        """The state of the actor's trunk, and that of the critic's own."""
+        return state[..., : self.acting_state_size], state[..., self.acting_state_size :]
+
+    def _value_by_step(self, params: Mapping[str, Tensor], features: Tensor) -> Tensor:
+        return self._value(params, features.flatten(1, 2)).unflatten(1, features.shape[1:3])
 
     def _policy(self, params: Mapping[str, Tensor], features: Tensor) -> Policy:
         policy: Policy = self.policy_head.forward(scope(params, "actor."), features)

@@ -37,6 +37,10 @@ class PackWorld:
         self.observation = self.envs.reset([row for seed in seeds for row in row_seeds(seed, self.num_envs, stream)])
 
     @property
+    def critic_observation(self) -> np.ndarray | None:
+        return self.envs.critic_observation
+
+    @property
     def exhausted(self) -> bool:
         return self.frame >= self.budget.frames
 

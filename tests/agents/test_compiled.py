@@ -13,6 +13,8 @@ from rldsl.spec.session import Session
 from rldsl.store.provenance import Provenance
 from rldsl.train.pack import Pack, open_directories
 
+from .tiny import Secret
+
 REPLAY: dict[str, Any] = {"start": 64, "updates_per_frame": 0.1, "batch": 16, "net": MLP((16,))}
 SMALL = PPO(rollout=32, minibatch=64, epochs=1)
 CASES = {
@@ -23,6 +25,7 @@ CASES = {
     ),
     "ppo, shared": (SMALL.with_(shared=True, value_clip=True, optimizer=AdamW()), "CartPole-v1"),
     "ppo, self-imitation": (SMALL.with_(sil=SIL(updates=2, batch=32, buffer=500)), "CartPole-v1"),
+    "ppo, asymmetric": (SMALL.with_(normalize_observations=True), Secret(num_envs=4)),
     "a2c": (A2C(rollout=16, critic_lr=1e-3), "Pendulum-v1"),
     "reinforce": (Reinforce(rollout=16), "CartPole-v1"),
     "sarsa": (Sarsa(), "CartPole-v1"),
@@ -35,10 +38,12 @@ CASES = {
 
 
 @pytest.mark.parametrize(("agent", "env"), CASES.values(), ids=CASES.keys())
-def test_the_whole_update_is_one_graph(agent: Agent, env: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_whole_update_is_one_graph(
+    agent: Agent, env: str | Secret, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(torch, "compile", partial(_traced, torch.compile))
-    declared = experiment("x").env(Classic(env, num_envs=4)).agent(agent).frames(512).compute(compile="on")
-    trial = declared.build().base()
+    task = Classic(env, num_envs=4) if isinstance(env, str) else env
+    trial = experiment("x").env(task).agent(agent).frames(512).compute(compile="on").build().base()
     sessions = [Session(experiment="x", trial=trial, seed=seed) for seed in range(2)]
     pack = Pack(sessions, open_directories(tmp_path, sessions), Provenance({}, ""))
     assert pack.run(lambda: None) == "done"

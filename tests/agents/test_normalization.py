@@ -16,8 +16,8 @@ M, N = 2, 4
 BOTH = PPO(normalize_observations=True, normalize_rewards=True)
 
 
-def normalization(*agents: Any, dtype: Any = np.float32) -> Normalization:
-    spaces = Spaces((3,), np.dtype(dtype), Discrete(2))
+def normalization(*agents: Any, critic: tuple[int, ...] | None = None) -> Normalization:
+    spaces = Spaces((3,), np.dtype(np.float32), Discrete(2), critic_shape=critic)
     return Normalization(agents[0], Setting(agents, range(len(agents)), spaces, num_envs=N, frames=100))
 
 
@@ -64,7 +64,7 @@ def test_nothing_is_done_where_nothing_is_asked() -> None:
     assert one.look(pixels) is pixels
     reward = np.full((M, N), -7.0)
     np.testing.assert_array_equal(one.reward(step(reward, np.zeros((M, N), bool))), reward)
-    assert one.save(0) == {"observations": None, "rewards": None}
+    assert one.save(0) == {"observations": None, "critic_observations": None, "rewards": None}
 
 
 def test_an_agent_that_knows_no_normalisation_of_rewards_has_none() -> None:
@@ -104,3 +104,40 @@ def test_a_member_goes_on_from_its_saved_statistics() -> None:
     other.load(0, one.save(1))
     np.testing.assert_array_equal(other.look(observations(1)[::-1])[0], one.look(observations(1))[1])
     np.testing.assert_array_equal(other.reward(step(reward[::-1], ended))[0], one.reward(step(reward, ended))[1])
+
+
+def privileged(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(-40.0, 9.0, (M, N, 2)).astype(np.float32)
+
+
+def test_what_the_critic_sees_has_statistics_of_its_own() -> None:
+    one, policys = normalization(BOTH, BOTH, critic=(2,)), normalization(BOTH, BOTH)
+    for seed in range(50):
+        np.testing.assert_array_equal(one.observe(observations(seed)), policys.observe(observations(seed)))
+        normalized = one.observe_as_critic(privileged(seed))
+    whole = np.concatenate([privileged(seed) for seed in range(50)], 1)
+    expected = (privileged(49) - whole.mean(1, keepdims=True)) / whole.std(1, keepdims=True)
+    np.testing.assert_allclose(normalized, expected, rtol=1e-3, atol=1e-3)
+    np.testing.assert_array_equal(one.look_as_critic(privileged(49)), normalized)
+    np.testing.assert_array_equal(one.look(observations()), policys.look(observations()))
+
+
+def test_a_critic_without_observations_of_its_own_sees_them_as_the_policy_does() -> None:
+    one = normalization(BOTH, BOTH)
+    one.observe(observations())
+    np.testing.assert_array_equal(one.look_as_critic(observations(1)), one.look(observations(1)))
+
+
+def test_the_critics_statistics_are_saved_too() -> None:
+    one, other = (normalization(BOTH, BOTH, critic=(2,)) for _ in range(2))
+    one.observe_as_critic(privileged())
+    other.load(0, one.save(1))
+    np.testing.assert_array_equal(other.look_as_critic(privileged(1)[::-1])[0], one.look_as_critic(privileged(1))[1])
+
+
+def test_statistics_that_know_of_no_critic_can_be_gone_on_from() -> None:
+    one, other = normalization(BOTH, BOTH), normalization(BOTH, BOTH)
+    one.observe(observations())
+    saved = {name: state for name, state in one.save(1).items() if name != "critic_observations"}
+    other.load(1, saved)
+    np.testing.assert_array_equal(other.look(observations(1))[1], one.look(observations(1))[1])

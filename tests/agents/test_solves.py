@@ -71,7 +71,7 @@ def values(pack: Pack, observations: np.ndarray) -> np.ndarray:
             return agent.network.value(params, seen)[0].numpy()
         starts = (torch.arange(len(observations)) == 0).view(1, -1, 1)
         state = torch.zeros(1, 1, agent.network.state_size)
-        return agent.network.unroll(params, seen.unsqueeze(2), starts, state).value.flatten().numpy()
+        return agent.network.unroll_value(params, seen.unsqueeze(2), starts, state).flatten().numpy()
 
 
 REPLAY: dict[str, Any] = {"start": 64, "updates_per_frame": 0.25, "batch": 32, "net": MLP((16,), activation="relu")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -44,10 +45,12 @@ class TinyRows(VectorEnv):
         reward, terminated, truncated = self.outcome(actions)
         self.t += 1
         ended = (terminated | truncated).nonzero()[0]
-        final = self.observe()[ended]
+        final, own = self.observe()[ended], self.critic_observation
+        final_critic = None if own is None else own[ended]
         self.t[ended] = 0
         self.cue[ended] = [self.random[row].integers(2) for row in ended]
-        return Step(self.observe(), reward, terminated, truncated, ended, final)
+        seen = self.observe()
+        return Step(seen, reward, terminated, truncated, ended, final, final_critic_observation=final_critic)
 
     def state(self, rows: slice = ALL_ROWS) -> dict[str, Any]:
         random = [one.bit_generator.state for one in self.random[rows]]
@@ -154,3 +157,32 @@ class RecallRows(TinyRows):
     def outcome(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         last = self.t == 2
         return np.where(last, np.where(actions == self.cue, 1.0, -1.0), 0.0), last, self.none
+
+
+class Secret(Environment, frozen=True):
+    """Every step gives 1 or -1, as a cue says that the policy never sees; after three steps the episode is cut."""
+
+    kind: Literal["tiny-secret"] = "tiny-secret"
+    implementation: ClassVar[str] = "agents.tiny:SecretRows"
+    id: str = "secret"
+    told: bool = True
+    """Whether the critic is told the cue."""
+
+
+class SecretRows(TinyRows):
+    size = 1
+
+    def __init__(self, spec: Secret, rows: int, threads: int) -> None:
+        super().__init__(spec, rows, threads)
+        if spec.told:
+            self.spaces = replace(self.spaces, critic_shape=(2,))
+
+    def observe(self) -> np.ndarray:
+        return np.ones((self.rows, 1), np.float32)
+
+    @property
+    def critic_observation(self) -> np.ndarray | None:
+        return np.eye(2, dtype=np.float32)[self.cue] if self.spec.told else None
+
+    def outcome(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return 2.0 * self.cue - 1.0, self.none, self.t == 2

@@ -164,7 +164,7 @@ class Counter:
         return self._state(state.data + jnp.where(action[0] < 0, jnp.nan, action[0]))
 
     def _state(self, count: jax.Array) -> State:
-        obs = {"state": count[None], "privileged_state": jnp.stack([count, count])}
+        obs = {"state": count[None], "privileged_state": jnp.stack([count, count + 10])}
         done = ((count >= 5) | jnp.isnan(count)).astype(jnp.float32)
         return State(data=count, obs=obs, reward=count, done=done, metrics={}, info={})
 
@@ -177,6 +177,43 @@ def test_the_policy_sees_the_state_of_a_dictionary() -> None:
     env = counters()
     assert env.spaces.observation_shape == (1,)
     assert env.reset([1, 2]).shape == (2, 1)
+
+
+def test_the_critic_sees_the_privileged_state() -> None:
+    env = counters(time_limit=2)
+    assert env.spaces.critic_shape == (2,)
+    start = env.reset([1, 2]).copy()
+    np.testing.assert_allclose(env.critic_observation - start, [[0, 10], [0, 10]], rtol=1e-5)
+    env.step(np.array([[1.0], [0.5]]))
+    np.testing.assert_allclose(env.critic_observation - start, [[1, 11], [0.5, 10.5]], rtol=1e-5)
+    last = env.step(np.array([[1.0], [0.5]]))
+    assert last.ended.tolist() == [0, 1] and last.final_critic_observation.dtype == np.float32
+    np.testing.assert_allclose(last.final_critic_observation - start, [[2, 12], [1, 11]], rtol=1e-5)
+    np.testing.assert_allclose(env.critic_observation - last.observation, [[0, 10], [0, 10]], rtol=1e-5)
+
+
+def test_the_privileged_state_goes_on_where_it_was_saved() -> None:
+    env = counters()
+    env.reset([1, 2])
+    env.step(np.array([[1.0], [0.5]]))
+    expected, state = env.critic_observation.copy(), saved(env, slice(1, 2))
+    env.reset([3, 4])
+    other = env.critic_observation[1].copy()
+    env.restore(state, slice(0, 1))
+    np.testing.assert_array_equal(env.critic_observation, [expected[1], other])
+
+
+def test_what_was_seen_of_a_simulation_that_blew_up_is_finite_for_the_critic_too() -> None:
+    env = counters()
+    env.reset([1, 2])
+    step = env.step(np.array([[-1.0], [1.0]]))
+    assert np.isfinite(step.final_critic_observation).all() and np.isfinite(env.critic_observation).all()
+
+
+def test_a_task_without_a_privileged_state_has_a_critic_as_any(env: VectorEnv) -> None:
+    assert env.spaces.critic_shape is None
+    env.reset(SEEDS)
+    assert env.critic_observation is None and env.step(ACTIONS[0]).final_critic_observation is None
 
 
 def test_the_end_of_a_task_terminates_and_only_its_row_starts_anew() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,25 @@ def test_what_a_learner_takes_for_an_end_is_one_and_is_no_cut() -> None:
     assert rollout.terminated.tolist() == [[[True, False, False]]]
     assert rollout.ended.tolist() == [[[True, True, False]]]
     assert found_truncations(rollout) == {(0, 0, 1): (1.0, 1.0, 1.0)}
+
+
+def test_a_cut_episode_has_the_last_observation_of_the_critic_too() -> None:
+    """Of three rows one ended and two were cut, of which one ended as well."""
+    rollout = Rollout(1, 1, 3, replace(spaces(), critic_shape=(2,)), ())
+    terminated, truncated = np.array([True, False, True]), np.array([False, True, True])
+    final, own = np.arange(9, dtype=np.float32).reshape(3, 3), np.arange(6, dtype=np.float32).reshape(3, 2)
+    one = Step(final, np.zeros(3), terminated, truncated, np.arange(3), final, final_critic_observation=own)
+    rollout.write(0, one, one.reward.reshape(1, 3))
+    cut = rollout.truncations()
+    assert cut.env.tolist() == [1]
+    assert cut.observation.tolist() == [[3.0, 4.0, 5.0]] and cut.critic_observation.tolist() == [[2.0, 3.0]]
+
+
+def test_without_observations_of_its_own_the_critic_saw_what_the_policy_saw() -> None:
+    rollout, random = Rollout(1, 1, 8, spaces(), ()), np.random.default_rng(0)
+    rollout.write(0, one := step(random, 8), one.reward.reshape(1, 8))
+    cut = rollout.truncations()
+    assert rollout.critic_observation is None and len(cut) and cut.critic_observation is cut.observation
 
 
 def test_tensors_have_the_member_axis_first() -> None:

@@ -1,5 +1,6 @@
 """Whole networks: shapes of every combination, gradients, compilation, and what is shared."""
 
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -12,6 +13,7 @@ from rldsl.envs.contract import Continuous, Discrete, Spaces
 from rldsl.maths.optimizers import adam, adam_state, clip_by_norm
 from rldsl.nets import ActorCritic, Gaussian, Network, QNetwork
 from rldsl.nets.mlp import MLPTrunk
+from rldsl.spec.errors import SpecError
 from rldsl.spec.net import MLP, Conv, Net, Recurrent
 
 from .conftest import Generators
@@ -190,3 +192,41 @@ def test_dueling_by_hand() -> None:
 def test_continuous_actions_have_no_list_of_values() -> None:
     with pytest.raises(TypeError, match="discrete"):
         QNetwork.build(MLP(), spaces(CONTINUOUS))
+
+
+CRITIC_NETS = [MLP((8,)), Recurrent((), size=6)]
+
+
+@pytest.mark.parametrize("critic_net", CRITIC_NETS, ids=str)
+@pytest.mark.parametrize("net", [SMALL_CONV, Recurrent((8,), cell="lstm", size=6)], ids=str)
+def test_a_critic_that_sees_more_tells_the_policy_nothing(net: Net, critic_net: Net, generators: Generators) -> None:
+    network = ActorCritic.build(net, replace(spaces(DISCRETE), critic_shape=(5,)), critic_net=critic_net)
+    params, state = params_of(network, generators), torch.rand(M, N, network.state_size)
+    obs, own, starts = torch.rand(M, T, N, *IMAGE), torch.rand(M, T, N, 5), torch.zeros(M, T, N, dtype=torch.bool)
+    unrolled = network.unroll(params, obs, starts, state, own)
+    other_value = network.unroll(params, obs, starts, state, own + 1)
+    other_policy = network.unroll(params, obs + 1, starts, state, own)
+    assert torch.equal(other_value.policy, unrolled.policy) and not torch.allclose(other_value.value, unrolled.value)
+    assert torch.equal(other_policy.value, unrolled.value) and not torch.allclose(other_policy.policy, unrolled.policy)
+    assert torch.equal(network.unroll_value(params, own, starts, state), unrolled.value)
+
+
+def test_transitions_of_a_critic_that_sees_more(generators: Generators) -> None:
+    network = ActorCritic.build(MLP((8,)), replace(spaces(DISCRETE, (4,)), critic_shape=(5,)))
+    params, obs, own = params_of(network, generators), torch.rand(M, N, 4), torch.rand(M, N, 5)
+    policy, value = network.policy_and_value(params, obs, own)
+    assert torch.equal(policy, network.policy(params, obs)) and torch.equal(value, network.value(params, own))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_value_alone_is_the_value_of_both(shared: bool, generators: Generators) -> None:
+    network = ActorCritic.build(Recurrent((8,), size=6), spaces(DISCRETE, (4,)), shared=shared)
+    params, state = params_of(network, generators), torch.rand(M, N, network.state_size)
+    obs, starts = torch.rand(M, T, N, 4), torch.rand(M, T, N) < 0.3
+    expected = network.unroll(params, obs, starts, state).value
+    assert torch.equal(network.unroll_value(params, obs, starts, state), expected)
+
+
+def test_a_shared_trunk_cannot_see_two_things() -> None:
+    with pytest.raises(SpecError, match=r"^shared=True is for a critic that sees what the policy sees, and here it"):
+        ActorCritic.build(MLP(), replace(spaces(DISCRETE, (4,)), critic_shape=(5,)), shared=True)

@@ -8,6 +8,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from random import Random
 
+from agents import tiny  # noqa: F401  (a process that reads a plan must know its environments)
 from project import rows, until
 
 from rldsl.plan.overrides import Overridden

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from agents.tiny import Secret
 from project import rows
 
 from rldsl import (
@@ -56,6 +57,7 @@ CASES: dict[str, tuple[Agent, Environment]] = {
     "ppo": (PPO_SMALL.with_(target_kl=0.003, epochs=4, recompute_advantages=True, value_clip=True), CARTPOLE),
     "ppo_pendulum": (NORMALIZED, PENDULUM),
     "ppo_recurrent": (PPO_SMALL.with_(rollout=8, net=RECURRENT.with_(cell="lstm"), squash=True), PENDULUM),
+    "ppo_asymmetric": (NORMALIZED, Secret(num_envs=2)),
     "ppo_sil": (PPO_SMALL.with_(sil=SIL(batch=64, buffer=256, updates=3)), CARTPOLE),
     "dqn": (DQN(**REPLAY, n_step=3, newest=True, target_every=7), CARTPOLE),
     "dqn_prioritized": (
