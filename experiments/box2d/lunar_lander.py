@@ -3,7 +3,7 @@
 The settings were chosen on seeds 0 to 3; the benchmark has seeds of its own.
 """
 
-from rldsl import MLP, PPO, Box2D, Linear, experiment, main
+from rldsl import PPO, Box2D, Linear, experiment, main
 
 lunar_lander = (
     experiment("lunar-lander").env(Box2D("LunarLander-v3", num_envs=8)).seeds(4, first=100).log_every(1e3).frames(3e5)
@@ -11,15 +11,12 @@ lunar_lander = (
 
 ppo = lunar_lander.agent(
     PPO(
-        gamma=0.99,
-        lam=0.95,
-        clip=0.2,
+        gamma=0.999,
+        lam=0.98,
         lr=Linear(1e-3),
-        rollout=128,
-        minibatch=64,
-        epochs=10,
         entropy=0.001,
-        net=MLP((128, 128)),
+        rollout=128,
+        recompute_advantages=True,
         normalize_observations=True,
         normalize_rewards=True,
     )
