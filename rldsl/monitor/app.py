@@ -147,14 +147,19 @@ class WatchApp(App[None]):
         for path in changes.gone:
             self.seen.pop(path, None)
             self.selected.discard(path)
-        if isinstance(self.screen, WatchScreen):
-            self.screen.refresh_facts()
+        if isinstance(self.shown, WatchScreen):
+            self.shown.refresh_facts()
 
     def _tick(self) -> None:
         for sentence in self.resumer.poll():
             self.notify(sentence, severity="error")
-        if isinstance(self.screen, RunsScreen):
-            self.screen.tick()
+        if isinstance(self.shown, RunsScreen):
+            self.shown.tick()
+
+    @property
+    def shown(self) -> Screen[object] | None:
+        """The screen on top; none while the program ends, when a timer or a message may still come."""
+        return self.screen_stack[-1] if self.screen_stack else None
 
     @property
     def emptiness(self) -> str:
@@ -186,7 +191,7 @@ class WatchApp(App[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Over a question, a diff or the help, only their own keys count."""
-        return not (isinstance(self.screen, Dialog) and action in BELOW_DIALOGS)
+        return not (isinstance(self.shown, Dialog) and action in BELOW_DIALOGS)
 
     def action_show(self, name: str) -> None:
         """Another screen."""

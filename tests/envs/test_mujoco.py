@@ -32,12 +32,12 @@ def actions_for(env: VectorEnv, steps: int, seed: int = 0) -> np.ndarray:
 
 
 def play(env: VectorEnv, actions: np.ndarray) -> list[Step]:
-    return [Step(*(array.copy() for array in env.step(action))) for action in actions]
+    return [Step(*(array.copy() for array in env.step(action)[:6])) for action in actions]
 
 
 def assert_same(ours: list[Step], theirs: list[Step]) -> None:
     for one, other in zip(ours, theirs, strict=True):
-        for a, b in zip(one, other, strict=True):
+        for a, b in zip(one[:6], other[:6], strict=True):
             np.testing.assert_array_equal(a, b, strict=True)
 
 
@@ -142,7 +142,7 @@ def test_what_a_caller_writes_into_a_step_changes_nothing(id: str) -> None:
     for action in actions_for(env, 60):
         ours, theirs = env.step(action), untouched.step(action)
         assert_same([ours], [theirs])
-        for array in ours:
+        for array in ours[:6]:
             array.fill(1)
 
 

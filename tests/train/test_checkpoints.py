@@ -68,7 +68,7 @@ def test_a_policy_that_is_loaded_acts_as_the_one_that_was_saved(tmp_path: Path) 
     assert saved
     setting = Setting([pack.trial.agent], [99], make("CartPole-v1", 1).spaces, num_envs=2, frames=512)
     loaded = PPOAgent(setting)
-    loaded.restore(0, saved.state["agent"])
+    loaded.restore_policy(0, saved.state["agent"])
     seen, starts = np.random.default_rng(0).normal(size=(1, 7, 4)), np.ones((1, 7), bool)
     for deterministic in (True, False):
         ours, expected = (one.policy(7, deterministic, [3])(seen, starts) for one in (loaded, pack.agent))
@@ -87,5 +87,5 @@ def test_a_policy_of_a_tiny_task_is_found_again_in_the_best_checkpoint(tmp_path:
     pack = train(tmp_path, session(agent, Bandit(num_envs=8), frames=3200))
     best = load_checkpoint(pack.directories[0].checkpoints, tag="best")
     assert best
-    pack.agent.restore(0, best.state["agent"])
+    pack.agent.restore_policy(0, best.state["agent"])
     assert pack.agent.policy(1, True, [0])(np.ones((1, 1, 1), np.float32), np.ones((1, 1), bool)) == 1
