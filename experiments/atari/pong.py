@@ -1,7 +1,8 @@
 """Pong: PPO, for about an hour of one core.
 
 The family's settings are for 1e7 frames of 16 environments; with a twenty-fifth of that, half as many environments and
-twice the learning rate take more steps on fewer frames.
+twice the learning rate take more steps on fewer frames. It
+is meant to be tried within an hour: so few frames do not show that it learns.
 """
 
 from atari_settings import PPO_OF
