@@ -88,9 +88,9 @@ class OffPolicyAgent(GradientLearner[S]):
     def _batches(self, count: int, frame: int) -> Iterator[Batch]:
         """All batches of one step are drawn at once."""
         drawn = self.replay.sample(count, self.spec.batch, self.streams["replay"], self.beta(frame), self.spec.newest)
-        tensors = {name: torch.from_numpy(array).to(self.device) for name, array in drawn.items()}
-        for step in range(count):
-            yield {name: tensor[step] for name, tensor in tensors.items()}
+        tensors = [torch.from_numpy(array).to(self.device).unbind(0) for array in drawn.values()]
+        for step in zip(*tensors, strict=True):
+            yield dict(zip(drawn, step, strict=True))
 
     def beta(self, frame: int) -> np.ndarray | None:
         """The exponent of prioritized replay's weights, `[M]`, where replay is prioritized."""

@@ -36,7 +36,7 @@ def adam(
     m.lerp_(grad, 1 - beta1)
     v.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
     size = per_member(lr, params) / per_member(_bias_correction(beta1, step), params)
-    denominator = (v.sqrt() / per_member(_bias_correction(beta2, step).sqrt(), params)).add_(eps)
+    denominator = v.sqrt().mul_(per_member(_bias_correction(beta2, step).rsqrt(), params)).add_(eps)
     params.addcmul_(m / denominator, size, value=-1)
 
 

@@ -158,3 +158,22 @@ def test_a_machine_without_a_compiler_runs_eager_and_says_so_once(
 def test_a_gpu_needs_no_cpp_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert choose_compiled(Compute(compile="on", device="cuda"), 1)
+
+
+def test_a_tensor_that_stands_in_two_places_at_first_may_differ_later() -> None:
+    compiled, eager = update(Adam(), compiled=True), update(Adam())
+    same, other = torch.full((M,), 0.1), torch.full((M,), 0.7)
+    for max_norm in (same, other):
+        for one in (compiled, eager):
+            one(same, max_norm, SCALE, batches(1)[0])
+    torch.testing.assert_close(compiled.flat, eager.flat)
+
+
+def test_what_has_decayed_to_almost_nothing_is_nothing() -> None:
+    """Floats below 1e-38 take many times as long as others, and dead units have nothing else in their moments."""
+    one = update(Adam())
+    one.state["m"][:] = 1e-38
+    one(LR, torch.zeros(M), SCALE, batches(1)[0])
+    if torch.set_flush_denormal(False):
+        assert one.state["m"].eq(0).all()
+    assert torch.tensor(1e-38) * 0.5 != 0, "an environment computes with all numbers"
