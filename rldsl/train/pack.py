@@ -21,6 +21,7 @@ from rldsl.store.errors import StoreError
 from rldsl.store.provenance import Provenance, write_provenance
 from rldsl.store.session_dir import SessionDir
 from rldsl.train.evaluation import EVALUATED, Evaluator
+from rldsl.train.freed_memory import FreedMemory
 from rldsl.train.implementation import implementation
 from rldsl.train.recorder import Recorder
 from rldsl.train.world import PackWorld
@@ -119,11 +120,12 @@ class Pack:
         return found
 
     def _train(self, stop: Stop) -> str:
-        due = self._next_checkpoint()
+        due, freed_memory = self._next_checkpoint(), FreedMemory()
         while not self.world.exhausted:
             self.agent.iterate(self.world)
             self.frame = self.world.frame
             self._after_iteration()
+            freed_memory.give_back()
             if not any(self.active):
                 return "failed"
             if reason := stop():
