@@ -9,7 +9,7 @@ import math
 import torch
 from torch import Tensor
 
-from rldsl.maths.members import per_member
+from rldsl.maths.members import once, per_member
 
 State = dict[str, Tensor]
 
@@ -35,8 +35,8 @@ def adam(
     step.add_(1)
     m.lerp_(grad, 1 - beta1)
     v.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-    size = per_member(lr, params) / per_member(_bias_correction(beta1, step), params)
-    denominator = v.sqrt().mul_(per_member(_bias_correction(beta2, step).rsqrt(), params)).add_(eps)
+    size = per_member(lr, params) * per_member(once(1 / _bias_correction(beta1, step)), params)
+    denominator = v.sqrt().mul_(per_member(once(_bias_correction(beta2, step).rsqrt()), params)).add_(eps)
     params.addcmul_(m / denominator, size, value=-1)
 
 
@@ -71,7 +71,7 @@ def rmsprop(params: Tensor, grad: Tensor, state: State, lr: Tensor, alpha: float
 def clip_by_norm(grad: Tensor, max_norm: Tensor) -> tuple[Tensor, Tensor]:
     """g * min(1, max_norm / (|g| + 1e-6)) for each member by its own norm, and the norms `[M]` before clipping."""
     norm = torch.linalg.vector_norm(grad, dim=1)
-    scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
+    scale = once((max_norm / (norm + 1e-6)).clamp(max=1.0))
     return grad * per_member(scale, grad), norm
 
 
