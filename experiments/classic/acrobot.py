@@ -1,9 +1,9 @@
-"""Acrobot-v1: PPO, PPO with self-imitation, A2C.
+"""Acrobot-v1: PPO, PPO with self-imitation, A2C, DQN, SAC, CrossQ.
 
 The settings were chosen on seeds 0 to 3; the benchmark has seeds of its own.
 """
 
-from rldsl import A2C, PPO, SIL, Adam, Classic, Linear, experiment, main
+from rldsl import A2C, DQN, MLP, PPO, SAC, SIL, Adam, Classic, CrossQ, Linear, Prioritized, experiment, main
 
 acrobot = experiment("acrobot").env(Classic("Acrobot-v1", num_envs=4)).seeds(4, first=100).log_every(500).frames(3e5)
 
@@ -26,5 +26,46 @@ a2c = acrobot.agent(
     )
 ).target(-84)
 
+RELU = MLP((64, 64), activation="relu")
+Q_LEARNING = DQN(
+    double=True,
+    lr=Linear(1e-3),
+    epsilon=Linear(1.0, 0.01, over=30_000),
+    updates_per_frame=0.5,
+    buffer=50_000,
+    tau=0.01,
+    target_every=1,
+    net=RELU,
+)
+
+dqn = acrobot.agent(Q_LEARNING).target(-90)
+ddqn_per = acrobot.agent(Q_LEARNING.with_(prioritized=Prioritized())).named("acrobot/ddqn-per").target(-84)
+sac = acrobot.agent(
+    SAC(
+        lr=Linear(1e-3),
+        updates_per_frame=0.25,
+        batch=128,
+        buffer=200_000,
+        twins="mean",
+        first_alpha=0.2,
+        entropy_ratio=0.1,
+        net=RELU,
+    )
+).target(-90)
+crossq = acrobot.agent(
+    CrossQ(
+        lr=Linear(1e-3),
+        updates_per_frame=0.25,
+        batch=128,
+        buffer=200_000,
+        twins="mean",
+        first_alpha=0.2,
+        entropy_ratio=0.1,
+        renorm_after=5_000,
+        net=RELU,
+        critic_net=None,
+    )
+).target(-95)
+
 if __name__ == "__main__":
-    main(ppo, ppo_sil, a2c)
+    main(ppo, ppo_sil, a2c, dqn, ddqn_per, sac, crossq)
