@@ -50,7 +50,7 @@ WORKS: dict[str, ExperimentBuilder] = {
     "ppo-hopper": _compiled(MuJoCo("Hopper-v5", num_envs=16)).agent(
         PPO(rollout=256, minibatch=64, epochs=10, net=MLP((256, 256)))
     ),
-    "dqn-cartpole": CARTPOLE.agent(DQN(**REPLAY, batch=64, buffer=50_000)),
+    "dqn-cartpole": CARTPOLE.agent(DQN(**REPLAY, batch=64, buffer=50_000, net=MLP((256, 128), activation="relu"))),
     "sac-pendulum": _compiled(Classic("Pendulum-v1", num_envs=4)).agent(SAC(**REPLAY)),
     "sac-halfcheetah": _compiled(MuJoCo("HalfCheetah-v5", num_envs=16)).agent(
         SAC(**REPLAY | {"updates_per_frame": 0.25}, buffer=1_000_000)

@@ -79,7 +79,7 @@ WORKS = {
         "DQN",
         "CartPole-v1",
         envs=4,
-        hidden=[256, 256],  # of equal widths: SBX's DQN gives all hidden layers that of the first
+        hidden=[256, 128],  # SBX's DQN gives all hidden layers the width of the first: there it is [256, 256]
         settings={**REPLAY, "batch_size": 64, "buffer_size": 50_000},
     ),
     "sac-pendulum": Work(
