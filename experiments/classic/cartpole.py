@@ -70,6 +70,7 @@ dqn = cartpole.agent(Q_LEARNING.with_(gamma=0.98)).target(400)
 ddqn_per = cartpole.agent(Q_LEARNING.with_(prioritized=Prioritized())).named("cartpole/ddqn-per").target(450)
 sac = cartpole.agent(
     SAC(
+        gamma=0.98,
         n_step=8,
         lr=Linear(1e-3),
         updates_per_frame=0.25,
@@ -83,6 +84,7 @@ sac = cartpole.agent(
 ).target(420)
 crossq = cartpole.agent(
     CrossQ(
+        gamma=0.98,
         n_step=8,
         lr=Linear(1e-3),
         updates_per_frame=0.25,
