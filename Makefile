@@ -10,8 +10,8 @@ PROJECT := pyproject.toml constraints.txt
 cartpole: $(VENV)/.installed
 	$(BIN)/python experiments/classic/cartpole.py
 
-test: $(VENV)/.installed-dev lint .venv-playground/.installed
-	$(BIN)/python -m pytest
+test: $(VENV)/.installed-dev lint .venv-playground/.installed .venv-dstack/.installed
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadgroup  # three, for some tests only wait: for SLURM, for dstack
 	.venv-playground/bin/python -m pytest tests/envs/test_playground.py
 
 lint: $(VENV)/.installed-dev
@@ -36,6 +36,12 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 		--editable '.[playground]' pytest pytest-timeout
 	touch $@
 
+# dstack's server is for tests alone, and one of its packages calls itself `tests`, as ours do.
+.venv-dstack/.installed: constraints-dstack.txt
+	test -d .venv-dstack || $(PYTHON) -m venv .venv-dstack
+	.venv-dstack/bin/python -m pip install --quiet --constraint constraints-dstack.txt 'dstack[server]' paramiko
+	touch $@
+
 bench: $(VENV)/.installed .venv-peers/.installed
 	$(BIN)/python -m benchmarks.compare
 
@@ -45,4 +51,4 @@ bench: $(VENV)/.installed .venv-peers/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-peers .venv-playground .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-peers .venv-playground .venv-dstack .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -4,10 +4,11 @@ from rldsl.builders.axes import choice, grid, int_uniform, log_uniform, uniform,
 from rldsl.builders.experiment import experiment
 from rldsl.cli import main
 from rldsl.spec.agent import A2C, PPO, SIL, Agent, Random, Reinforce, Sarsa
+from rldsl.spec.dstack import Dstack
 from rldsl.spec.environment import Atari, Box2D, Classic, Environment, Gym, MuJoCo, Playground, Wrapper
 from rldsl.spec.errors import SpecError, show_as_sentences
 from rldsl.spec.experiment import Experiment
-from rldsl.spec.launcher import Launcher, Local
+from rldsl.spec.launcher import Launcher, Local, Slurm
 from rldsl.spec.net import MLP, Conv, Net, Recurrent
 from rldsl.spec.off_policy import DQN, SAC, CrossQ, Prioritized
 from rldsl.spec.optimizer import Adam, AdamW, Optimizer, RMSprop
@@ -34,6 +35,7 @@ __all__ = [
     "Conv",
     "Cosine",
     "CrossQ",
+    "Dstack",
     "Environment",
     "Experiment",
     "Exponential",
@@ -52,6 +54,7 @@ __all__ = [
     "Reinforce",
     "Sarsa",
     "Schedule",
+    "Slurm",
     "SpecError",
     "Steps",
     "Wrapper",

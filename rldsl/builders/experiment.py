@@ -15,6 +15,7 @@ from rldsl.spec.compute import Compute
 from rldsl.spec.environment import Environment
 from rldsl.spec.errors import SpecError, line_of_user
 from rldsl.spec.experiment import Experiment, name_problem
+from rldsl.spec.launcher import Launcher, Local
 from rldsl.spec.paths import assign, resolve, unknown_path
 from rldsl.spec.search import (
     Asha,
@@ -66,6 +67,7 @@ class ExperimentBuilder:
     evaluation: Evaluation | None = None
     chosen_compute: Compute = field(default_factory=Compute)
     chosen_search: Search | None = None
+    launcher: Launcher = field(default_factory=Local)
     where: str | None = None
 
     @_checked
@@ -118,6 +120,11 @@ class ExperimentBuilder:
     ) -> ExperimentBuilder:
         """How sessions compute: no part of what they are."""
         return replace(self, chosen_compute=Compute(device=device, compile=compile, threads=threads))
+
+    @_checked
+    def on(self, launcher: Launcher) -> ExperimentBuilder:
+        """Where sessions run unless a command says otherwise: no part of what they are."""
+        return replace(self, launcher=_expect(launcher, Launcher, ".on"))
 
     @_checked
     def named(self, name: str) -> ExperimentBuilder:
@@ -185,6 +192,7 @@ class ExperimentBuilder:
             "seeds": self.chosen_seeds,
             "target": self.chosen_target,
             "search": self.chosen_search,
+            "launcher": self.launcher,
         }
 
     def _budget(self, **changes: float) -> Budget:

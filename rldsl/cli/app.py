@@ -35,6 +35,7 @@ OF_RLDSL: tuple[Command, ...] = (
     commands.list_,
     commands.diff,
     commands.envs,
+    commands.launchers,
     commands.schema,
 )
 INTERRUPTED = 130

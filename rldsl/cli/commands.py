@@ -17,13 +17,16 @@ from rldsl.spec.errors import SpecError
 def train(
     choice: Choice,
     plan: given.FrozenPlan = None,
-    on: given.On = "local",
+    on: given.On = None,
+    detach: given.Detach = False,
+    cancel_stale: given.CancelStale = False,
     runs: given.Runs = RUNS,
 ) -> int:
     """Train what is not done yet. Ctrl-C loses nothing: the same command goes on."""
-    from rldsl.cli.foreground import run_plan
+    from rldsl.cli.run import run_plan
 
-    return run_plan(choice.plan(sampled=False, frozen=plan), runs, on, choice.file)
+    made = choice.plan(sampled=False, frozen=plan, on=on)
+    return run_plan(made, runs, choice.file, detach=detach, cancel_stale=cancel_stale)
 
 
 def plan(
@@ -31,33 +34,40 @@ def plan(
     runs: given.Runs = RUNS,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Freeze the plan into a file.")] = None,
     all: Annotated[bool, typer.Option("--all", help="List every session.")] = False,
+    on: given.On = None,
     json: given.Json = False,
 ) -> None:
     """Show what would run: trials, sessions, what differs, what is done already; fail if this machine cannot."""
-    from rldsl.cli.plan_view import print_json, show_plan
+    from rldsl.cli.plan_view import print_json, show_place, show_plan
     from rldsl.cli.tables import echo
 
-    made = choice.plan()
+    made = choice.plan(on=on)
     if out is not None:
         made.save(out)
     lacks = print_json(made, Existing(runs)) if json else show_plan(made, Existing(runs), everything=all)
+    if not json:
+        show_place(made, Existing(runs), asked=on is not None)
     if out is not None and not json:
         echo(f"written to {out}; `train --plan {out}` runs exactly this")
-    if lacks:
+    if lacks and made.launcher.same_python:
         raise SpecError(lacks)
 
 
 def search(
     choice: Choice,
-    on: given.On = "local",
+    on: given.On = None,
+    detach: given.Detach = False,
+    cancel_stale: given.CancelStale = False,
     runs: given.Runs = RUNS,
 ) -> int:
     """Run the searches of the file, on seeds of their own. Ctrl-C loses nothing: the same command goes on."""
-    from rldsl.cli.foreground import run_plan, show_best
+    from rldsl.cli.foreground import show_best
+    from rldsl.cli.run import run_plan
 
-    made = choice.plan(sampled=True)
-    code = run_plan(made, runs, on, choice.file, searching=True)
-    show_best(made, runs)
+    made = choice.plan(sampled=True, on=on)
+    code = run_plan(made, runs, choice.file, detach=detach, cancel_stale=cancel_stale)
+    if not detach:
+        show_best(made, runs)
     return code
 
 
@@ -66,31 +76,35 @@ def status(
     runs: given.Runs = RUNS,
     json: given.Json = False,
 ) -> None:
-    """Show how the sessions of the file stand: state, frames, speed, return."""
-    from rldsl.cli.status_view import of_plan, show
+    """Show how the sessions of the file stand: state, frames, speed, return, and where they wait or run."""
+    from rldsl.cli.status_view import show_with_queues
 
-    show(of_plan(choice.plan(), Existing(runs)), as_json=json)
+    show_with_queues(choice.plan(), runs, as_json=json)
 
 
 def stop(
     choice: Choice,
+    session: Annotated[
+        list[str] | None, typer.Option("--session", metavar="ID", help="Only this session, or this trial. Repeatable.")
+    ] = None,
     runs: given.Runs = RUNS,
 ) -> None:
-    """Ask the running sessions of the file to checkpoint and stop."""
+    """Ask the running sessions of the file to checkpoint and stop, and cancel those that wait in a queue."""
     from rldsl.cli.stop import stop_sessions
 
-    stop_sessions(choice.plan(), Existing(runs))
+    stop_sessions(choice.plan(), Existing(runs), session or ())
 
 
 def resume(
     choice: Choice,
-    on: given.On = "local",
+    on: given.On = None,
+    detach: given.Detach = False,
     runs: given.Runs = RUNS,
 ) -> int:
     """Go on with the sessions that were stopped or failed, and start no new ones."""
-    from rldsl.cli.foreground import run_plan
+    from rldsl.cli.run import run_plan
 
-    return run_plan(choice.plan(), runs, on, choice.file, states=("resume", "failed"), searching=True)
+    return run_plan(choice.plan(on=on), runs, choice.file, states=("resume", "failed"), detach=detach)
 
 
 def enjoy(
@@ -166,6 +180,16 @@ def envs(
     from rldsl.cli.envs import Bench, show_envs
 
     show_envs(names or (), Bench(num_envs, threads, seconds) if bench else None, as_json=json)
+
+
+def launchers(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="As for --on; else all.")] = None,
+    json: given.Json = False,
+) -> int:
+    """List the places to run, and check whether jobs could go there from here."""
+    from rldsl.cli.launchers import show_launchers
+
+    return show_launchers(names or (), as_json=json)
 
 
 def schema() -> None:

@@ -1,4 +1,4 @@
-"""Running a plan and waiting for it: starts what is missing, shows it, and stops cleanly on Ctrl-C."""
+"""Running a plan on this machine and waiting for it: starts what is missing, shows it, stops cleanly on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from pathlib import Path
 from statistics import fmean
 from types import FrameType
 
-from rldsl.cli.load import load_launcher
 from rldsl.cli.progress import Display, Followed, make_display
 from rldsl.cli.status_view import of_plan, show
 from rldsl.cli.tables import echo, escape
 from rldsl.launch.jobs import Job, JobMaker
-from rldsl.launch.local import LocalRun, processes
+from rldsl.launch.local import LocalRun
+from rldsl.launch.submit import packs_of
 from rldsl.plan.existing import Existing, Standing
-from rldsl.plan.packs import make_packs
 from rldsl.plan.plan import Plan, Row
 from rldsl.report.words import count, value
 from rldsl.spec.errors import SpecError
@@ -38,30 +37,24 @@ INTERRUPTED = 130
 def run_plan(
     plan: Plan,
     runs: Path,
-    on: str,
     file: Path,
+    launcher: Local,
     states: Sequence[str] = ("new", "resume"),
-    searching: bool = False,
 ) -> int:
     """Runs the sessions of a plan that are in one of these states; 0 when nothing failed or crashed."""
-    launcher = load_launcher(on)
-    assert isinstance(launcher, Local)
-    if searching:
-        _refuse_adaptive(plan)
-    pending = list(_pending(plan, Existing(runs), states))
-    if not pending:
-        return _summary(plan, Existing(runs))
-    with _stopping() as stop:
-        run = _Foreground(pending, _freeze(plan, runs), runs, file, launcher)
+    wanted = list(pending(plan, Existing(runs), states))
+    if not wanted:
+        return summary(plan, Existing(runs))
+    with stopping() as stop:
+        run = _Foreground(wanted, freeze(plan, runs), runs, file, launcher)
         run.wait(stop)
     if stop.asked:
-        command = " ".join(escape(word) for word in _again())
-        echo(f"stopped; nothing is lost: [bold]{command}[/bold] goes on")
+        echo(f"stopped; nothing is lost: [bold]{command()}[/bold] goes on")
         return INTERRUPTED
-    return max(_summary(plan, Existing(runs)), run.run.crashed)
+    return max(summary(plan, Existing(runs)), run.run.crashed)
 
 
-def _refuse_adaptive(plan: Plan) -> None:
+def refuse_adaptive(plan: Plan) -> None:
     for part in plan.parts:
         if part.search in ("asha", "nevergrad"):
             raise SpecError(f"{part.name}: {part.search} can be planned but not run yet; .random(...) can")
@@ -73,8 +66,11 @@ def _refuse_unimplemented(row: Row) -> None:
             raise SpecError(f"{row.experiment}: {type(part).__name__} can be planned but not run yet")
 
 
-def _pending(plan: Plan, existing: Existing, states: Sequence[str]) -> Iterator[Standing]:
-    """The sessions to run, each once, however many experiments have it; says what is left alone and why."""
+def pending(plan: Plan, existing: Existing, states: Sequence[str], here: bool = True) -> Iterator[Standing]:
+    """The sessions to run, each once, however many experiments have it; says what is left alone and why.
+
+    Where they do not run `here`, it does not matter what this machine lacks.
+    """
     seen: Counter[str] = Counter()
     ids: set[str] = set()
     for row in plan.rows():
@@ -85,7 +81,7 @@ def _pending(plan: Plan, existing: Existing, states: Sequence[str]) -> Iterator[
             ids.add(one.id)
             seen[one.report.state] += 1
             if one.report.state in states:
-                if one.lacks:
+                if here and one.lacks:
                     raise SpecError(one.lacks)
                 yield one
     for state, words in (("running", "running already"), ("failed", "failed before: the command resume tries again")):
@@ -93,7 +89,7 @@ def _pending(plan: Plan, existing: Existing, states: Sequence[str]) -> Iterator[
             echo(f"[yellow]{count(seen[state], 'session')} {words}[/yellow]")
 
 
-def _freeze(plan: Plan, runs: Path) -> Path:
+def freeze(plan: Plan, runs: Path) -> Path:
     """Jobs get a plan file, never a live object."""
     folder = runs / ".plans"
     with writing(runs):
@@ -103,7 +99,7 @@ def _freeze(plan: Plan, runs: Path) -> Path:
     return path
 
 
-class _Stop:
+class Stop:
     """How often somebody asked to stop."""
 
     def __init__(self) -> None:
@@ -114,9 +110,9 @@ class _Stop:
 
 
 @contextmanager
-def _stopping() -> Iterator[_Stop]:
+def stopping() -> Iterator[Stop]:
     """Inside, Ctrl-C and its like are noted instead of raised."""
-    stop = _Stop()
+    stop = Stop()
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, stop.note) for number in numbers}
     try:
@@ -131,13 +127,12 @@ class _Foreground:
 
     def __init__(self, pending: list[Standing], plan: Path, runs: Path, file: Path, launcher: Local) -> None:
         self.standings = {one.id: one for one in pending}
-        maker = JobMaker(plan.resolve(), runs.resolve(), file.resolve(), _again())
-        packs = make_packs(pending, processes(launcher))
-        self.run = LocalRun([maker.job(pack) for pack in packs], launcher)
+        maker = JobMaker(plan.resolve(), runs.resolve(), file.resolve(), again())
+        self.run = LocalRun([maker.job(pack) for pack in packs_of(pending, launcher)], launcher)
         self.runs = runs
         self.followed: dict[str, Followed] = {}
 
-    def wait(self, stop: _Stop) -> None:
+    def wait(self, stop: Stop) -> None:
         """Returns when all have ended; if it cannot go on, no job is left running behind its back."""
         try:
             with make_display() as display:
@@ -146,7 +141,7 @@ class _Foreground:
             self.run.stop()
             raise
 
-    def _follow(self, stop: _Stop, display: Display) -> None:
+    def _follow(self, stop: Stop, display: Display) -> None:
         told = 0
         while self.run.active:
             if stop.asked > told:
@@ -182,19 +177,24 @@ class _Foreground:
         display.ended(one, report.state)
         code = self.run.exit_codes[job]
         if report.state not in ("done", "resume"):
-            echo(f"  [red]{escape(report.reason or f'its process ended with {code}')}[/red]")
-            for line in _last_lines(one.directory.log):
-                echo(f"  [dim]{escape(line)}[/dim]")
+            explain(report.reason or f"its process ended with {code}", last_lines(one.directory.log))
 
 
-def _last_lines(log: Path) -> list[str]:
+def explain(reason: str, lines: Sequence[str]) -> None:
+    """Why a session ended as it should not, and the last that its log says."""
+    echo(f"  [red]{escape(reason)}[/red]")
+    for line in lines:
+        echo(f"  [dim]{escape(line)}[/dim]")
+
+
+def last_lines(log: Path) -> list[str]:
     try:
         return log.read_text(errors="replace").splitlines()[-LOG_LINES:]
     except OSError:
         return []
 
 
-def _again() -> list[str]:
+def again() -> list[str]:
     """The command that this process was started with."""
     script = sys.argv[0]
     if script.endswith(".py"):
@@ -202,7 +202,13 @@ def _again() -> list[str]:
     return [Path(script).name, *sys.argv[1:]]
 
 
-def _summary(plan: Plan, existing: Existing) -> int:
+def command() -> str:
+    """The same, as it is shown."""
+    return " ".join(escape(word) for word in again())
+
+
+def summary(plan: Plan, existing: Existing) -> int:
+    """Shows how all of it stands; 1 if anything failed."""
     if plan.sessions <= MOST_LISTED:
         statuses = list(of_plan(plan, existing))
         show(statuses, as_json=False)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import runpy
 import sys
 from collections.abc import Sequence
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from rldsl.builders.experiment import ExperimentBuilder
-from rldsl.spec.errors import SpecError
+from rldsl.spec.errors import SpecError, suggestion
 from rldsl.spec.experiment import Experiment
 from rldsl.spec.launcher import Launcher
 
@@ -55,12 +56,31 @@ def _run(file: Path) -> Declared:
 
 
 def load_launcher(on: str) -> Launcher:
-    """`local`, or the launcher that a file such as launchers/mycluster.py declares."""
-    if not on.endswith(".py"):
-        return Launcher.parse(on, root="--on")
-    if not Path(on).is_file():
+    """`slurm`: what launchers/slurm.py declares, or that kind as it is; or what the file declares that is named."""
+    file = Path(on if on.endswith(".py") else f"launchers/{on}.py")
+    if file.is_file():
+        return launcher_of(file)
+    if on.endswith(".py"):
         raise SpecError(f"--on {on}: there is no such file")
-    found = [value for value in runpy.run_path(on).values() if isinstance(value, Launcher)]
+    known = [*Launcher.kinds, *(path.stem for path in launcher_files())]
+    if on not in Launcher.kinds:
+        raise SpecError(f"--on {on}: there is no such launcher; {suggestion(on, known)}")
+    return Launcher.parse(on, root="--on")
+
+
+def launcher_files() -> list[Path]:
+    """The launchers of the project that this command runs in."""
+    return sorted(Path("launchers").glob("*.py"))
+
+
+def launcher_of(file: Path) -> Launcher:
+    """The launcher that a file declares; classes that it defines are there from then on."""
+    name = f"launcher_{file.stem}"
+    spec = spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None
+    sys.modules[name] = module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = [value for value in vars(module).values() if isinstance(value, Launcher)]
     if len(found) != 1:
-        raise SpecError(f"--on {on}: the file should declare one launcher, it declares {len(found)}")
+        raise SpecError(f"{file}: the file should declare one launcher, it declares {len(found)}")
     return found[0]

@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from rldsl.cli.load import load
+from rldsl.cli.load import load, load_launcher
 from rldsl.plan.overrides import Assignment, Options, Source, apply, parse_set, select
 from rldsl.plan.plan import Plan, load_plan, make_plan
 from rldsl.spec.base import whole
@@ -42,7 +42,14 @@ FrozenPlan: TypeAlias = Annotated[
     Path | None, typer.Option("--plan", metavar="FILE", help="Run exactly this plan, as `plan --out FILE` wrote it.")
 ]
 On: TypeAlias = Annotated[
-    str, typer.Option("--on", metavar="PLACE", help="Where to run: local, or a file such as launchers/local.py.")
+    str | None,
+    typer.Option("--on", metavar="PLACE", help="Where to run: local, slurm, or a file such as launchers/mine.py."),
+]
+Detach: TypeAlias = Annotated[
+    bool, typer.Option("--detach", help="Return at once; `status` shows how it goes, `stop` ends it.")
+]
+CancelStale: TypeAlias = Annotated[
+    bool, typer.Option("--cancel-stale", help="Cancel jobs of these experiments that are no longer in the plan.")
 ]
 
 RUNS = Path("runs")
@@ -60,12 +67,16 @@ class Choice:
     frames: Frames = None
     seeds: Seeds = None
 
-    def plan(self, sampled: bool | None = None, frozen: Path | None = None) -> Plan:
+    def plan(self, sampled: bool | None = None, frozen: Path | None = None, on: str | None = None) -> Plan:
         """The plan; `sampled` chooses searches or all but searches, unless they are asked for by name."""
+        place = None if on is None else load_launcher(on)
         if frozen is not None:
-            return self._frozen(frozen)
+            made = self._frozen(frozen)
+            return made if place is None else made.on(place)
         chosen = select(load(self.file), self.only or ())
         chosen = [one for one in chosen if sampled is None or one.sampled == sampled] or _refuse(chosen, sampled)
+        if place is not None:
+            chosen = [one.model_copy(update={"launcher": place}) for one in chosen]
         return make_plan(apply(chosen, self._sources()))
 
     def _frozen(self, path: Path) -> Plan:

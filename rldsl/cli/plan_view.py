@@ -9,10 +9,14 @@ from itertools import islice
 from typing import Any
 
 from rldsl.cli.tables import echo, escape, table
+from rldsl.launch.contract import place_of
+from rldsl.launch.jobs import LEAST, Resources
+from rldsl.launch.submit import packs_of
 from rldsl.plan.existing import Existing, Standing
 from rldsl.plan.plan import Part, Plan, Row
 from rldsl.report.status import STYLES
 from rldsl.report.words import amount, count, duration, value
+from rldsl.spec.launcher import Local
 from rldsl.store.plan_file import write_plan
 
 LISTED = 40
@@ -37,6 +41,20 @@ def show_plan(plan: Plan, existing: Existing, everything: bool = False) -> str |
     _show_sessions(shown, existing)
     _show_total(plan, tally, len(shown), walk)
     return tally.lacks
+
+
+def show_place(plan: Plan, existing: Existing, asked: bool) -> None:
+    """Where it would run, as how many jobs, and what the place says to that; of this machine only if it is asked."""
+    launcher = plan.launcher
+    if not asked and isinstance(launcher, Local):
+        return
+    standings = [one for row in islice(plan.rows(), WALKED) for one in existing.standings(row)]
+    waiting = list({one.id: one for one in standings if one.report.state not in ("done", "running")}.values())
+    jobs = Counter(Resources.of(pack[0].row.trial) for pack in packs_of(waiting, launcher))
+    echo(f"[bold]on {launcher.kind}[/bold]: {count(jobs.total(), 'job')}")
+    for resources in jobs or [LEAST]:
+        for line in place_of(launcher, existing.runs).offers(resources):
+            echo(f"  {escape(line)}")
 
 
 def _show_part(part: Part) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
 
+from rldsl.launch import machine
 from rldsl.launch.jobs import Job
+from rldsl.launch.worker import ONE_THREAD
 from rldsl.spec.launcher import Local
 from rldsl.store.errors import writing
 from rldsl.store.layout import LOG
@@ -24,7 +26,10 @@ class LocalRun:
         self.waiting = deque(jobs)
         self.running: dict[Job, subprocess.Popen[bytes]] = {}
         self.exit_codes: dict[Job, int] = {}
-        self.parallel = processes(launcher)
+        on_gpu = any(job.resources.gpus for job in jobs)
+        self.gpus: dict[Job, str] = {}
+        self.all_gpus = machine.gpus() if on_gpu else []
+        self.parallel = processes(launcher, on_gpu)
 
     @property
     def active(self) -> bool:
@@ -40,36 +45,49 @@ class LocalRun:
         ended = [job for job, process in self.running.items() if process.poll() is not None]
         for job in ended:
             self.exit_codes[job] = self.running.pop(job).returncode
+            self.gpus.pop(job, None)
         while self.waiting and len(self.running) < self.parallel:
             job = self.waiting.popleft()
-            self.running[job] = _start(job)
+            self.running[job] = _start(job, self._gpu_for(job))
         return ended
 
-    def stop(self) -> None:
-        """Starts nothing more and asks what runs to checkpoint and stop."""
-        self.waiting.clear()
-        self._signal(signal.SIGTERM)
+    def stop(self, jobs: Iterable[Job] | None = None) -> None:
+        """Of these jobs, or of all: starts nothing more and asks what runs to checkpoint and stop."""
+        self._end(signal.SIGTERM, jobs)
 
     def kill(self) -> None:
         """Ends what runs at once; it goes on from its last checkpoint when it is resumed."""
-        self.waiting.clear()
-        self._signal(signal.SIGKILL)
+        self._end(signal.SIGKILL)
 
-    def _signal(self, number: signal.Signals) -> None:
-        for process in self.running.values():
-            if process.poll() is None:
+    def _end(self, number: signal.Signals, jobs: Iterable[Job] | None = None) -> None:
+        chosen = set(self.waiting) | set(self.running) if jobs is None else set(jobs)
+        self.waiting = deque(job for job in self.waiting if job not in chosen)
+        for job, process in self.running.items():
+            if job in chosen and process.poll() is None:
                 process.send_signal(number)
 
+    def _gpu_for(self, job: Job) -> str | None:
+        """The GPU that the fewest use."""
+        if not job.resources.gpus or not self.all_gpus:
+            return None
+        used = Counter(self.gpus.values())
+        self.gpus[job] = min(self.all_gpus, key=lambda gpu: used[gpu])
+        return self.gpus[job]
 
-def processes(launcher: Local) -> int:
+
+def processes(launcher: Local, on_gpu: bool = False) -> int:
     """How many processes run at a time."""
-    return launcher.parallel or os.cpu_count() or 1
+    if launcher.parallel:
+        return launcher.parallel
+    if on_gpu and (found := machine.gpus()):
+        return len(found)
+    return max(1, min(machine.cores(), int(machine.memory_gb() / launcher.memory_gb)))
 
 
-def _start(job: Job) -> subprocess.Popen[bytes]:
+def _start(job: Job, gpu: str | None = None) -> subprocess.Popen[bytes]:
     """In a session of its own, so that Ctrl-C reaches only the one who waits; its output is the session's log."""
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    environment = {**threads, **os.environ}
+    own = {"CUDA_VISIBLE_DEVICES": gpu} if gpu is not None else {}
+    path = {"PYTHONPATH": os.pathsep.join(job.path)} if job.path else {}
     with writing(job.directory):
         job.directory.mkdir(parents=True, exist_ok=True)
         log = (job.directory / LOG).open("ab")
@@ -80,5 +98,6 @@ def _start(job: Job) -> subprocess.Popen[bytes]:
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env=environment,
+            cwd=job.cwd,
+            env={**ONE_THREAD, **os.environ, **path, **own},
         )

@@ -17,13 +17,13 @@ WIDTHS = ((128, 8), (256, 2))
 """On a CPU: the widest layer up to which so many members still gain from each other's company."""
 
 
-def make_packs(standings: Iterable[Standing], processes: int) -> list[list[Standing]]:
-    """Packs of sessions that stand at the same frame; no larger than what keeps every process busy."""
+def make_packs(standings: Iterable[Standing], processes: int, members: int | None = None) -> list[list[Standing]]:
+    """Packs of sessions that stand at the same frame; no larger than `members` and what keeps every process busy."""
     alike: dict[str, list[Standing]] = defaultdict(list)
     for one in standings:
         alike[f"{pack_key(one.row.trial)} {one.report.frame}"].append(one)
     total = sum(len(group) for group in alike.values())
-    fair = math.ceil(total / max(1, processes))
+    fair = min(math.ceil(total / max(1, processes)), members or total)
     return [pack for group in alike.values() for pack in _split(group, min(fair, most_members(group[0].row.trial)))]
 
 

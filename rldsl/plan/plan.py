@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from rldsl.spec.base import SCHEMA
 from rldsl.spec.budget import Target
 from rldsl.spec.errors import SpecError
 from rldsl.spec.experiment import Experiment, Trial
+from rldsl.spec.launcher import Launcher, Local
 from rldsl.spec.session import Override, Session
 from rldsl.store.plan_file import read_plan, save_plan
 
@@ -67,6 +68,7 @@ class Part:
     overrides: tuple[Override, ...]
     work: str | None
     """What a session means in numbers that its spec does not show."""
+    launcher: Launcher = field(default_factory=Local)
 
     @property
     def sessions(self) -> int:
@@ -84,6 +86,7 @@ class Part:
             "target": self.target.data() if self.target else None,
             "overrides": [override.data() for override in self.overrides],
             "work": self.work,
+            "launcher": self.launcher.data(),
         }
 
 
@@ -101,6 +104,19 @@ class Plan:
     @property
     def sessions(self) -> int:
         return sum(part.sessions for part in self.parts)
+
+    @property
+    def launcher(self) -> Launcher:
+        """Where all of it runs."""
+        for one in self.parts[1:]:
+            if one.launcher != self.parts[0].launcher:
+                differ = f"{self.parts[0].name} and {one.name} run in different places"
+                raise SpecError(f"{differ}: choose one place with --on, or one of them with --only")
+        return self.parts[0].launcher if self.parts else Local()
+
+    def on(self, launcher: Launcher) -> Plan:
+        """The same plan in another place."""
+        return replace(self, parts=tuple(replace(part, launcher=launcher) for part in self.parts))
 
     def header(self) -> dict[str, Any]:
         """All but the trials."""
@@ -137,6 +153,7 @@ def _part(one: Overridden) -> Part:
         target=experiment.target,
         overrides=one.overrides,
         work=work(experiment.base()),
+        launcher=experiment.launcher,
     )
 
 
@@ -161,7 +178,8 @@ def load_plan(path: Path) -> Plan:
 def _loaded_part(data: dict[str, Any]) -> Part:
     target = Target.parse(data["target"]) if data["target"] else None
     overrides = tuple(Override.parse(one) for one in data["overrides"])
-    return Part(**{**data, "target": target, "overrides": overrides})
+    launcher = Launcher.parse(data.get("launcher") or "local")
+    return Part(**{**data, "target": target, "overrides": overrides, "launcher": launcher})
 
 
 def _loaded_row(path: Path, data: dict[str, Any], parts: dict[str, Part]) -> Row:

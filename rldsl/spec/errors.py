@@ -95,7 +95,7 @@ def _problem(detail: ErrorDetails, title: str) -> str:
         return f"{path} is missing"
     if kind == "literal_error":
         return _not_listed(path, detail)
-    if kind == "unknown_field":
+    if kind in ("unknown_field", "secret"):  # what must not be written down is not said again
         return f"{path} {detail['msg']}"
     if kind == "value_error" and not detail["loc"]:
         return _message(detail)

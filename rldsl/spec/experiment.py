@@ -14,6 +14,7 @@ from rldsl.spec.base import NoHash, Spec, digest
 from rldsl.spec.budget import SEARCH_SEEDS_FROM, Budget, Evaluation, Seeds, Target
 from rldsl.spec.compute import Compute
 from rldsl.spec.environment import Environment
+from rldsl.spec.launcher import Launcher, Local
 from rldsl.spec.search import Search
 
 
@@ -66,6 +67,9 @@ class Experiment(Trial, frozen=True):
     seeds: Seeds = Field(default=Seeds(), description="A session for each")
     target: Target | None = Field(default=None, description="The score to reach")
     search: Search | None = Field(default=None, description="Axes, and how trials are drawn from them")
+    launcher: Annotated[Launcher, NoHash] = Field(
+        default=Local(), description="Where its sessions run, no part of what they are"
+    )
 
     @property
     def sampled(self) -> bool:

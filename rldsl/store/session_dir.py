@@ -41,19 +41,22 @@ class SessionDir:
         return hash(self.path)
 
     @classmethod
-    def create(cls, runs: Path, relative: str, session: Mapping[str, Any], config_gin: str) -> SessionDir:
+    def create(
+        cls, runs: Path, relative: str, session: Mapping[str, Any], config_gin: str, *, durable: bool = True
+    ) -> SessionDir:
         """Makes the session `relative` under `runs`, or finishes making it; one that is complete is left as it is.
 
-        session.json comes last, by rename: a directory without it counts as absent.
+        session.json comes last, by rename: a directory without it counts as absent. Who makes thousands of them does
+        not wait for the disk each time, and syncs once.
         """
         made = cls(runs / relative)
         if made.exists():
             return made
         with _undone_on_failure(runs, made.path):
             made.path.mkdir(parents=True, exist_ok=True)
-            replace_text(made.config, config_gin)
-            replace_json(made.session, dict(session))
-        made.journal.append("created")
+            replace_text(made.config, config_gin, durable=durable)
+            replace_json(made.session, dict(session), durable=durable)
+        Journal(made.journal.path, durable).append("created")
         return made
 
     @property

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+FROZEN = ".worktree.json"
+"""In a copy of the code: the worktree that it is a copy of."""
 SOURCE_SUFFIXES = frozenset({".py", ".pyi", ".gin", ".toml", ".cfg", ".yaml", ".yml", ".sh"})
 MOST_BYTES = 1_000_000
 TIMEOUT = 10.0
@@ -22,12 +25,30 @@ class Worktree(NamedTuple):
 
 def read_worktree(cwd: Path, sources: Sequence[Path] = ()) -> Worktree:
     """`sources` that git does not track, or that lie outside of the repository, are in the diff with all they hold."""
+    if (frozen := _frozen(cwd.resolve())) is not None:
+        return frozen
     top = _git(cwd, "rev-parse", "--show-toplevel")
     if top is None:
         return Worktree(diff=_capped(_as_new(path, path) for path in sources))
     root = Path(top.strip())
     sha, branch = _git(root, "rev-parse", "--verify", "HEAD"), _git(root, "symbolic-ref", "--short", "HEAD")
     return Worktree(root, sha and sha.strip(), branch and branch.strip(), _diff(root, sha is not None, sources))
+
+
+def frozen_text(tree: Worktree) -> str:
+    """What `FROZEN` holds."""
+    return json.dumps({**tree._asdict(), "root": tree.root and str(tree.root)})
+
+
+def _frozen(cwd: Path) -> Worktree | None:
+    """The worktree that a frozen copy around `cwd` is of; None outside of such a copy."""
+    for folder in (cwd, *cwd.parents):
+        try:
+            facts = json.loads((folder / FROZEN).read_text())
+            return Worktree(**{**facts, "root": facts["root"] and Path(facts["root"])})
+        except (OSError, ValueError, TypeError, KeyError):
+            continue
+    return None
 
 
 def _diff(root: Path, has_commit: bool, sources: Sequence[Path]) -> str:

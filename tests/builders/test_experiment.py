@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from rldsl import PPO, Classic, MuJoCo, Random, SpecError, experiment, grid, log_uniform, uniform
+from rldsl import PPO, Classic, MuJoCo, Random, Slurm, SpecError, experiment, grid, log_uniform, uniform
 from rldsl.builders.experiment import ExperimentBuilder
 from rldsl.spec.budget import Seeds
 from rldsl.spec.search import Asha, Exhaustive, LogUniform, Nevergrad, RandomSearch, Uniform
@@ -53,6 +53,7 @@ def calls() -> list[tuple[str, object]]:
         ("seeds", lambda: (base, base.seeds(7))),
         ("target", lambda: (base, base.target(7))),
         ("evaluate", lambda: (base, base.evaluate(7))),
+        ("on", lambda: (base, base.on(Slurm(hours=7)))),
         ("named", lambda: (base, base.named("other"))),
         ("search", lambda: (base, base.search(gamma=uniform(0.1, 0.2)))),
         ("random", lambda: (base, base.random(7))),

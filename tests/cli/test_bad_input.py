@@ -81,7 +81,7 @@ def test_an_experiment_that_is_not_complete(project: Project) -> None:
         (["--plan", "no.json"], "cannot read the plan no.json: no such file or directory"),
         (["--only", "ppo"], "--only ppo: there is no such experiment; valid: cartpole/random"),
         (["--on", "no.py"], "--on no.py: there is no such file"),
-        (["--on", "locl"], "--on names no known launcher (did you mean local?), got 'locl'"),
+        (["--on", "locl"], "--on locl: there is no such launcher; did you mean local?"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

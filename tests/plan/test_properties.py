@@ -21,6 +21,7 @@ from rldsl.spec.budget import Seeds, Target
 from rldsl.spec.environment import Environment
 from rldsl.spec.experiment import Trial
 from rldsl.spec.gin_text import session_gin, to_gin
+from rldsl.spec.launcher import Slurm
 from rldsl.spec.net import Net
 from rldsl.spec.optimizer import Optimizer
 from rldsl.spec.schedule import Schedule
@@ -157,6 +158,7 @@ def test_what_an_experiment_is_called_and_how_often_it_runs_is_no_part_of_a_tria
         "seeds": Seeds(made.seeds.count + 1, first=made.seeds.first + 1),
         "target": Target(1234.5),
         "search": search,
+        "launcher": Slurm(hours=1),
     }
     assert others.keys() == Experiment.model_fields.keys() - Trial.model_fields.keys()
     for name, value in others.items():

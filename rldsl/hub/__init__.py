@@ -1,0 +1,1 @@
+"""Hugging Face: a dataset repository that carries sessions between machines."""

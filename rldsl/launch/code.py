@@ -1,0 +1,147 @@
+"""The frozen copy of the code: what jobs run is what was there when they were submitted.
+
+`runs/.code/<hash>/` holds `project/`, the directory of the experiment file or the whole of its repository, and `lib/`,
+rldsl itself where it is not an installed package. Equal contents have one copy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from rldsl.spec.errors import PACKAGE, SpecError
+from rldsl.store.errors import writing
+from rldsl.store.worktree import FROZEN, frozen_text, read_worktree
+
+CODE = ".code"
+PROJECT = "project"
+LIBRARY = "lib"
+MOST_BYTES = 100_000_000
+SKIPPED = frozenset({"__pycache__", "node_modules", "runs", "results", "wandb", "mlruns"})
+"""Directories that are no code, where there is no .gitignore to say so."""
+
+
+class Found(NamedTuple):
+    """A file of the copy: where it is, and where it goes."""
+
+    source: Path
+    goal: str
+
+
+def freeze_code(file: Path, runs: Path) -> Path:
+    """Makes the copy for an experiment file, or finds the one with equal contents."""
+    root = project_root(file)
+    own = Found(file.resolve(), str(frozen_path(Path(), file, root)))  # even where git ignores it
+    found = sorted({own, *_project(root, runs.resolve()), *_library()}, key=lambda one: one.goal)
+    _refuse_large(found, root)
+    worktree = frozen_text(read_worktree(root, [file.resolve()]))
+    goal = runs.resolve() / CODE / _digest(found, worktree)
+    if not goal.is_dir():
+        _copy(found, worktree, goal)
+    return goal
+
+
+def project_root(file: Path) -> Path:
+    """The repository that a file is in; without one, its directory."""
+    folder = file.resolve().parent
+    top = _git(folder, "rev-parse", "--show-toplevel")
+    return Path(top.decode().strip()) if top else folder
+
+
+def frozen_path(code: Path, path: Path, root: Path) -> Path:
+    """Where a file or directory of the project is in the copy; the project itself for what lies elsewhere."""
+    path = path.resolve()
+    return code / PROJECT / path.relative_to(root) if path.is_relative_to(root) else code / PROJECT
+
+
+def python_path(code: Path, root: Path) -> tuple[str, ...]:
+    """What jobs have on PYTHONPATH: as here, with what lies in the project taken from the copy."""
+    own = [Path(one) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
+    moved = (frozen_path(code, one, root) if one.resolve().is_relative_to(root) else one.resolve() for one in own)
+    return (str(code / LIBRARY), *map(str, moved))
+
+
+def _project(root: Path, runs: Path) -> Iterator[Found]:
+    for path in _listed(root) or _walked(root):
+        inside = PACKAGE in path.parents or runs in path.parents
+        if not inside and path.is_file():
+            yield Found(path, f"{PROJECT}/{path.relative_to(root)}")
+
+
+def _library() -> Iterator[Found]:
+    """rldsl, unless pip installed it: then it does not change under a running job."""
+    if "site-packages" not in PACKAGE.parts:
+        for path in PACKAGE.rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield Found(path, f"{LIBRARY}/rldsl/{path.relative_to(PACKAGE)}")
+
+
+def _listed(root: Path) -> list[Path] | None:
+    """What git tracks, and what it does not but would; hidden files only if they are tracked."""
+    tracked = _git(root, "ls-files", "-z")
+    others = _git(root, "ls-files", "--others", "--exclude-standard", "-z")
+    if tracked is None or others is None:
+        return None
+    visible = (name for name in _names(others) if not any(part.startswith(".") for part in Path(name).parts))
+    return [root / name for name in (*_names(tracked), *visible)]
+
+
+def _walked(root: Path) -> Iterator[Path]:
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if _is_code(Path(folder, name))]
+        yield from (Path(folder, name) for name in files if not name.startswith("."))
+
+
+def _is_code(folder: Path) -> bool:
+    return not folder.name.startswith(".") and folder.name not in SKIPPED and not (folder / "pyvenv.cfg").exists()
+
+
+def _names(answer: bytes) -> list[str]:
+    return [os.fsdecode(name) for name in answer.split(b"\0") if name]
+
+
+def _refuse_large(found: Iterable[Found], root: Path) -> None:
+    sizes = {one.goal: one.source.stat().st_size for one in found}
+    if sum(sizes.values()) > MOST_BYTES:
+        largest = ", ".join(sorted(sizes, key=lambda name: -sizes[name])[:3])
+        words = f"{sum(sizes.values()) / 1e6:.0f} MB in {root}, more than the {MOST_BYTES / 1e6:.0f} MB that jobs copy"
+        raise SpecError(f"the code is {words}; the largest are {largest}: list what is no code in .gitignore")
+
+
+def _digest(found: Iterable[Found], worktree: str) -> str:
+    digest = hashlib.sha256(worktree.encode())
+    for one in found:
+        mode = one.source.stat().st_mode & 0o111
+        contents = hashlib.sha256(one.source.read_bytes()).hexdigest()
+        digest.update(f"{one.goal}\0{mode}\0{contents}\n".encode(errors="surrogateescape"))
+    return digest.hexdigest()[:16]
+
+
+def _copy(found: Iterable[Found], worktree: str, goal: Path) -> None:
+    """Beside, and then by rename: who finds the copy finds all of it."""
+    half = goal.with_name(f".{goal.name}.{os.getpid()}.tmp")
+    with writing(goal):
+        for one in found:
+            (half / one.goal).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(one.source, half / one.goal)
+        (half / PROJECT).mkdir(parents=True, exist_ok=True)
+        (half / PROJECT / FROZEN).write_text(worktree)
+        try:
+            half.rename(goal)
+        except OSError:
+            shutil.rmtree(half)
+            if not goal.is_dir():  # somebody else made it in the meantime
+                raise
+
+
+def _git(folder: Path, *arguments: str) -> bytes | None:
+    command = ["git", "--no-optional-locks", "-C", os.fspath(folder), *arguments]
+    try:
+        return subprocess.run(command, capture_output=True, check=True, stdin=subprocess.DEVNULL, timeout=60).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None

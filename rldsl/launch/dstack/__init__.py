@@ -1,0 +1,1 @@
+"""dstack: a Submitit executor over its REST API, and the place that trains sessions with it."""

@@ -1,0 +1,87 @@
+"""A profile as dstack's own words: the configuration of a run. Nothing of it passes through a shell but `setup`."""
+
+from __future__ import annotations
+
+import re
+import sys
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from rldsl.launch.code import LIBRARY
+from rldsl.launch.jobs import Resources
+from rldsl.spec.dstack import Dstack
+
+FOLDER = ".rldsl"
+"""Of what is uploaded, in the working directory of a run."""
+CODE, JOBS = "code", "jobs"
+"""The two archives: what runs, and what is to be done with it."""
+PLAN, REQUIREMENTS = "plan.json", "requirements.txt"
+"""Beside the jobs."""
+LONGEST_NAME = 41
+ID = 8
+
+
+def run_name(name: str) -> str:
+    """A name that no other run has, which dstack takes: small letters, digits and hyphens."""
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    if not plain[:1].isalpha():
+        plain = f"run-{plain}"
+    return f"{plain[: LONGEST_NAME - ID - 1].strip('-')}-{uuid.uuid4().hex[:ID]}"
+
+
+def configuration(launcher: Dstack, resources: Resources, archives: Sequence[str]) -> dict[str, Any]:
+    """Of a task that runs what is uploaded with it, in these archives."""
+    made = {
+        "type": "task",
+        "image": launcher.image,
+        "python": None if launcher.image else launcher.python or f"3.{sys.version_info.minor}",
+        "env": environment(launcher),
+        "commands": commands(launcher, archives),
+        "resources": _resources(launcher, resources),
+        "volumes": list(launcher.volumes),
+        "spot_policy": launcher.spot,
+        "max_price": launcher.max_price,
+        "max_duration": f"{round(launcher.hours * 3600)}s",
+        "backends": list(launcher.backends),
+        "regions": list(launcher.regions),
+        "fleets": list(launcher.fleets),
+        "retry": _retry(launcher),
+    }
+    return {name: value for name, value in made.items() if value not in (None, [])}
+
+
+def commands(launcher: Dstack, archives: Sequence[str]) -> list[str]:
+    """The shell lines of a run: its user's own, and ours, which are the same for every run."""
+    unpack = [f"mkdir -p {FOLDER}/{one} && tar -xzf {FOLDER}/{one}.tar.gz -C {FOLDER}/{one}" for one in archives]
+    setup = [f"{{ {line}\n}}" for line in launcher.setup]  # dstack joins lines with &&: a comment would end them all
+    install = (
+        [f"python -m pip install --quiet --requirement {FOLDER}/{JOBS}/{REQUIREMENTS}"] if launcher.install else []
+    )
+    path = f'export PYTHONPATH="$PWD/{FOLDER}/{CODE}/{LIBRARY}${{PYTHONPATH:+:$PYTHONPATH}}"'
+    run = f"exec python -u -m rldsl.launch.dstack.host {FOLDER}/{JOBS}"
+    return [*unpack, *setup, *install, path, run]
+
+
+def environment(launcher: Dstack) -> dict[str, str]:
+    """Variables of a run; a secret is named, and dstack puts its value in on the machine."""
+    secret = {name.upper(): f"${{{{ secrets.{name} }}}}" for name in launcher.secrets}
+    return {**launcher.env, **secret, "SUBMITIT_EXECUTOR": "dstack"}
+
+
+def _resources(launcher: Dstack, resources: Resources) -> dict[str, Any]:
+    wanted: dict[str, Any] = {"cpu": f"{launcher.cpus or resources.cpus}.."}
+    wanted["memory"] = f"{launcher.memory_gb or 1:g}GB.."
+    wanted["disk"] = f"{launcher.disk_gb:g}GB.." if launcher.disk_gb else None
+    gpus = resources.gpus if launcher.gpus is None else launcher.gpus
+    if gpus or launcher.gpu or launcher.gpu_memory_gb:
+        memory = f"{launcher.gpu_memory_gb:g}GB.." if launcher.gpu_memory_gb else None
+        gpu = {"name": list(launcher.gpu) or None, "memory": memory, "count": max(gpus, 1)}
+        wanted["gpu"] = {name: value for name, value in gpu.items() if value is not None}
+    return wanted
+
+
+def _retry(launcher: Dstack) -> dict[str, Any] | None:
+    if not launcher.retry_on:
+        return None
+    return {"on_events": list(launcher.retry_on), "duration": f"{round(launcher.retry_hours * 3600)}s"}

@@ -1,0 +1,131 @@
+"""A job on a machine of dstack's: what is known of its sessions is brought there first, and what they do is taken home.
+
+The machine may go at any moment. Where sessions are kept in a repository, it is pushed to while the training goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from rldsl.hub.repository import Repository
+from rldsl.hub.retry import HubError
+from rldsl.hub.sync import Sync
+from rldsl.launch.code import PROJECT
+from rldsl.launch.dstack.configuration import CODE, FOLDER, JOBS, PLAN
+from rldsl.launch.jobs import JobMaker
+from rldsl.launch.local import STOPPED
+from rldsl.launch.task import Task
+from rldsl.store.files import TailReader
+from rldsl.store.layout import LOG
+from rldsl.store.session_dir import SessionDir
+
+MARGIN = 600.0
+"""Seconds before the time limit at which a job checkpoints and ends, to go on in its next life; a tenth at most."""
+
+
+@dataclass
+class HostTask(Task):
+    """Paths are known only there: these are below the copy of the code, `directories` below the run directory."""
+
+    command: tuple[str, ...] = ()
+    directory: str = ""
+    sessions: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    file: str | None = None
+    folder: str = PROJECT
+    path: tuple[str, ...] = ()
+    origin: tuple[str, ...] = ()
+    results: str = ""
+    seconds: float = 86400.0
+    push_seconds: float = 600.0
+    retried: bool = True
+    """Whether dstack starts a run again that ends with an error."""
+    _sessions: list[SessionDir] = field(default_factory=list, init=False, repr=False, compare=False)
+    _sync: Sync | None = field(default=None, init=False, repr=False, compare=False)
+    _log: TailReader | None = field(default=None, init=False, repr=False, compare=False)
+    _pushed: float = field(default=0.0, init=False, repr=False, compare=False)
+
+    every_seconds: ClassVar[float] = 1.0
+
+    def __call__(self) -> int:
+        """As a task, but that a stopped one ends with an error, for dstack to start it again.
+
+        One that has failed for good does not: it would fail again.
+        """
+        self._settle(Path.cwd())
+        limit = threading.Timer(self.seconds - min(MARGIN, self.seconds / 10), self._time_is_up)
+        limit.daemon = True
+        limit.start()
+        try:
+            code = super().__call__()
+        except SystemExit as end:
+            if self.retried and self._ended():
+                return int(end.code or 1)
+            raise
+        finally:
+            limit.cancel()
+        if code == STOPPED:
+            sys.exit(STOPPED)
+        return code
+
+    def before(self) -> None:
+        signal.signal(signal.SIGINT, self._note)  # dstack's first word to a run that must end
+        if self._sync is not None:
+            self._sync.repository.create()
+            found = self._sync.pull()
+            _say(f"rldsl: {len(found)} of {len(self.directories)} sessions go on from {self.results}")
+        self._log = TailReader(Path(self.directory, LOG))
+        self._log.read_new()
+        self._pushed = time.monotonic()
+
+    def every(self) -> None:
+        self._tell()
+        if self._sync is not None and time.monotonic() - self._pushed >= self.push_seconds:
+            try:
+                self._sync.push()
+            except HubError as error:
+                _say(f"rldsl: {error}; the next upload tries again")
+            self._pushed = time.monotonic()
+
+    def after(self, code: int) -> None:
+        self._tell()
+        if self._sync is not None:
+            self._sync.push()
+
+    def _settle(self, here: Path) -> None:
+        """From here on everything has its place."""
+        code = here / FOLDER / CODE
+        runs = Path(self.results) if self.results.startswith("/") else here / "runs"
+        if not self.results.startswith("/"):
+            self._sync = Sync(Repository(self.results), runs, self.directories)
+        maker = JobMaker(here / FOLDER / JOBS / PLAN, runs, code / self.file if self.file else None, self.origin)
+        job = maker.job_of(self.sessions, runs / self.directories[0])
+        self.command, self.directory, self.cwd = job.command, str(job.directory), str(code / self.folder)
+        paths = [*(str(code / one) for one in self.path), os.environ.get("PYTHONPATH", "")]
+        self.environment = {**self.environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        self._sessions = [SessionDir(runs / one) for one in self.directories]
+
+    def _time_is_up(self) -> None:
+        while self._child is None:  # it is about to start
+            time.sleep(self.poll_seconds)
+        self.stop_child()
+
+    def _ended(self) -> bool:
+        """Whether every session has come to an end of its own, by its journal."""
+        return all(one.state() in ("done", "failed") for one in self._sessions)
+
+    def _tell(self) -> None:
+        """What the sessions print is the log of the run too."""
+        for line in self._log.read_new() if self._log else ():
+            _say(line)
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)  # noqa: T201 (the log of the run)

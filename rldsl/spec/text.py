@@ -1,0 +1,63 @@
+"""Text that ends up in job scripts and environments: what of it is safe, and what looks like a secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, TypeAlias
+
+from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
+
+_SECRET_NAME = re.compile(
+    r"token|passw(or)?d|secret|credential|api_?key|access_?key|private_?key|ssh_?key", re.IGNORECASE
+)
+_SECRET_VALUE = re.compile(
+    r"\b(hf|ghp|gho|ghs|glpat|sk|xox[bap])[_-][A-Za-z0-9_-]{16,}|\bAKIA[A-Z0-9]{16}"
+    r"|BEGIN [A-Z ]*PRIVATE KEY|\w://[^/\s@]+:[^/\s@]+@"
+)
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=[\"']?[^\s\"'$]")
+
+
+def matching(pattern: str, words: str) -> AfterValidator:
+    """Text that is as a pattern says, all of it."""
+
+    def check(value: str) -> str:
+        if re.fullmatch(pattern, value) is None:
+            raise PydanticCustomError("text", "should be {words}", {"words": words})
+        return value
+
+    return AfterValidator(check)
+
+
+def looks_secret(name: str, value: str) -> bool:
+    """Whether a variable of this name and value is likely one that must not be written down."""
+    return _SECRET_NAME.search(name) is not None or _SECRET_VALUE.search(value) is not None
+
+
+def _public_line(line: str) -> str:
+    said = next((name for name in _ASSIGNMENT.findall(line) if looks_secret(name, "")), None)
+    if said or looks_secret("", line):
+        raise PydanticCustomError("secret", "looks like a secret: pass a variable by its name instead")
+    return line
+
+
+def _public(variables: Mapping[str, str]) -> dict[str, str]:
+    for name, value in variables.items():
+        if looks_secret(name, value):
+            words = {"name": name}
+            raise PydanticCustomError("secret", "{name} looks like a secret: pass it by its name alone", words)
+    return dict(variables)
+
+
+_LINE = r"[^\x00-\x1f\x7f\x85\u2028\u2029]*"
+
+Word: TypeAlias = Annotated[str, matching(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]*", "letters, digits and . _ : @ + -")]
+"""The name of a partition, an account, a region: nothing that a shell would read."""
+Line: TypeAlias = Annotated[str, matching(_LINE, "one line")]
+"""Any text without a line break."""
+VariableName: TypeAlias = Annotated[str, matching(r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable")]
+ShellLine: TypeAlias = Annotated[Line, AfterValidator(_public_line)]
+"""A command that the user means to be run; a secret in it would be written into the job's script."""
+Variables: TypeAlias = Annotated[dict[VariableName, Line], AfterValidator(_public)]
+"""Environment variables with values that may be written down."""

@@ -1,0 +1,29 @@
+"""A Hub on this machine, which the real client takes for the Hub."""
+
+from __future__ import annotations
+
+import os
+
+os.environ["HF_HUB_DISABLE_XET"] = "1"  # read once, when the client is imported: a loopback has no such storage
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.hub.loopback import TOKEN, Hub, running_hub
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
+    with running_hub() as made:
+        monkeypatch.setenv("HF_ENDPOINT", made.url)
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        monkeypatch.setenv("HF_HOME", str(tmp_path / "hf-home"))
+        yield made
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client itself waits between its own tries as well: not in tests."""
+    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)

@@ -1,0 +1,121 @@
+"""The real client against a Hub on this machine: whole commits, only what changed, and failures that pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rldsl.hub.repository import Repository
+from rldsl.hub.retry import HubError
+from tests.hub.loopback import DROP, TOKEN, Hub
+
+NAME = "me/results"
+SHORT = (0.01, 0.01, 0.01)
+
+
+@pytest.fixture
+def repository(hub: Hub) -> Repository:
+    made = Repository(NAME, SHORT)
+    made.create()
+    return made
+
+
+def write(root: Path, **files: str) -> dict[str, Path]:
+    found = {}
+    for name, text in files.items():
+        path = root / name
+        path.write_text(text)
+        found[f"a/b/{name}.{'safetensors' if name.startswith('large') else 'json'}"] = path
+    return found
+
+
+def test_files_go_there_in_one_commit_and_come_back(hub: Hub, repository: Repository, tmp_path: Path) -> None:
+    repository.commit(write(tmp_path, small="1", large="22"), [], "words")
+    assert len(hub.repo(NAME).written) == 2
+    listing = repository.files(["a/b"])
+    assert {path: entry.size for path, entry in listing.files.items()} == {
+        "a/b/small.json": 1,
+        "a/b/large.safetensors": 2,
+    }
+    for path in listing.files:
+        got = repository.download(path, listing.revision, tmp_path / "back")
+        assert got.read_bytes() == hub.repo(NAME).files[path]
+
+
+def test_it_is_made_once_and_for_its_owner_alone(hub: Hub, repository: Repository) -> None:
+    repository.create()
+    made = [body for (_, path), body in zip(hub.requests, hub.bodies, strict=True) if path.endswith("/create")]
+    assert all(b'"private"' in body for body in made)
+    assert len(hub.repo(NAME).commits) == 1
+
+
+COMMIT, OTHERS = "POST /api/datasets/.*/commit/", ("POST .*/preupload/", "PUT /large/", "POST .*/batch")
+WRITING = [(COMMIT, one) for one in (500, 503, 429, 412, 409, DROP)] + [
+    (step, one) for step in OTHERS for one in (500, DROP)
+]
+
+
+@pytest.mark.parametrize(("step", "failure"), WRITING)
+def test_a_failure_that_passes_is_tried_again(
+    hub: Hub, repository: Repository, tmp_path: Path, step: str, failure: int, quick: None
+) -> None:
+    hub.failures.append((step, failure))
+    repository.commit(write(tmp_path, small="1", large="22"), [], "words")
+    assert set(hub.repo(NAME).files) == {".gitattributes", "a/b/small.json", "a/b/large.safetensors"}
+    assert not hub.failures
+
+
+def test_a_commit_whose_answer_was_lost_is_not_made_twice(hub: Hub, repository: Repository, tmp_path: Path) -> None:
+    repository.commit(write(tmp_path, old="0"), [], "words")
+    hub.failures.append((COMMIT, DROP))
+    repository.commit(write(tmp_path, small="1"), ["a/b/old.json"], "words")
+    assert set(hub.repo(NAME).files) == {".gitattributes", "a/b/small.json"}
+    assert len(hub.repo(NAME).commits) == 3
+
+
+@pytest.mark.parametrize("failure", [500, DROP])
+@pytest.mark.parametrize(
+    "step", ["GET /api/datasets/.*/tree", r"GET /api/datasets/me/results$", "HEAD .*", "GET .*/resolve/"]
+)
+def test_reading_is_tried_again_too(
+    hub: Hub, repository: Repository, tmp_path: Path, step: str, failure: int, quick: None
+) -> None:
+    repository.commit(write(tmp_path, large="22"), [], "words")
+    hub.failures.append((step, failure))
+    listing = repository.files(["a/b"])
+    got = repository.download("a/b/large.safetensors", listing.revision, tmp_path / "back")
+    assert got.read_text() == "22"
+    assert not hub.failures
+
+
+def test_what_does_not_pass_is_a_sentence(hub: Hub, repository: Repository, tmp_path: Path, quick: None) -> None:
+    hub.failures += [(COMMIT, 500)] * 4
+    with pytest.raises(HubError, match="cannot write to the dataset repository me/results"):
+        repository.commit(write(tmp_path, small="1"), [], "words")
+
+
+def test_a_wrong_token_is_not_tried_again(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_SomebodyElse000000000000")
+    with pytest.raises(HubError, match="the token in HF_TOKEN") as caught:
+        Repository(NAME, SHORT).create()
+    assert len([path for _, path in hub.requests if path.endswith("/create")]) == 1
+    assert "SomebodyElse" not in str(caught.value)
+
+
+def test_a_repository_or_folder_that_is_not_there_is_empty(hub: Hub, repository: Repository) -> None:
+    assert repository.files(["nowhere"]).files == {}
+    assert Repository("me/nothing", SHORT).files(["a"]).files == {}
+
+
+def test_the_token_goes_only_into_the_header(hub: Hub, repository: Repository, tmp_path: Path) -> None:
+    repository.commit(write(tmp_path, small="1", large="22"), [], "words")
+    assert all(TOKEN.encode() not in body for body in hub.bodies)
+    assert all(TOKEN not in path for _, path in hub.requests)
+
+
+def test_many_folders_are_listed_at_once(hub: Hub, repository: Repository, tmp_path: Path) -> None:
+    repository.commit(write(tmp_path, small="1"), [], "words")
+    before = len(hub.requests)
+    assert "a/b/small.json" in repository.files([f"a/{name}" for name in "bcdefghijkl"]).files
+    assert len([path for _, path in hub.requests[before:] if "/tree/" in path]) == 1

@@ -1,0 +1,84 @@
+"""This machine as a queue: jobs go on without the command that submitted them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from project import until
+
+from rldsl.launch import machine
+from rldsl.launch.background import LocalPlace
+from rldsl.launch.jobs import Job, Resources
+from rldsl.launch.local import LocalRun, processes
+from rldsl.launch.tickets import new_submission
+from rldsl.spec.launcher import Local
+
+SLEEP = "import time; print('ready', flush=True); time.sleep(60)"
+
+
+def job(root: Path, name: str, code: str, gpus: int = 0) -> Job:
+    return Job((name,), root / name, (sys.executable, "-c", code), Resources(1, gpus), cwd=root)
+
+
+def states(place: LocalPlace, ids: list[str]) -> list[tuple[str, str]]:
+    found = place.states(ids)
+    return [(found[id].state, found[id].reason) for id in ids]
+
+
+def test_jobs_run_one_after_the_other_and_each_end_is_told(tmp_path: Path) -> None:
+    place = LocalPlace(Local(parallel=1), tmp_path)
+    jobs = [job(tmp_path, str(code), f"raise SystemExit({code})") for code in (0, 7, 3)]
+    jobs.append(job(tmp_path, "killed", "import os; os.kill(os.getpid(), 9)"))
+    ids = place.submit(jobs, tmp_path, new_submission(tmp_path))
+    until(lambda: not any(state.live for state in place.states(ids).values()))
+    assert states(place, ids) == [("done", ""), ("failed", "exit 7"), ("cancelled", ""), ("failed", "signal 9")]
+
+
+def test_cancelling_ends_what_runs_and_what_waits(tmp_path: Path) -> None:
+    place = LocalPlace(Local(parallel=1), tmp_path)
+    ids = place.submit([job(tmp_path, str(n), SLEEP) for n in range(3)], tmp_path, new_submission(tmp_path))
+    until(lambda: states(place, ids)[0][0] == "running")
+    assert [state for state, _ in states(place, ids)] == ["running", "pending", "pending"]
+    place.cancel([ids[1]])
+    until(lambda: states(place, ids)[1][0] == "cancelled")
+    place.cancel([ids[2], ids[0]])
+    until(lambda: not any(state.live for state in place.states(ids).values()))
+    assert states(place, ids)[2][0] == "cancelled" and not (tmp_path / "2").exists(), "it never began"
+
+
+def test_jobs_whose_keeper_is_gone_have_failed(tmp_path: Path) -> None:
+    place = LocalPlace(Local(), tmp_path)
+    folder = new_submission(tmp_path)
+    ids = place.submit([job(tmp_path, "a", "pass")], tmp_path, folder)
+    until(lambda: states(place, ids)[0][0] == "done")
+    (folder / "story.jsonl").unlink()
+    keeper = json.loads((folder / "keeper.json").read_text())
+    (folder / "keeper.json").write_text(json.dumps({**keeper, "pid": 2**22 + 1}))
+    assert states(place, ids) == [("failed", "its keeper ended")]
+    assert place.states(["never/0"])["never/0"].state == "unknown"
+
+
+def test_gpus_are_handed_out_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+    code = "import os; print(os.environ['CUDA_VISIBLE_DEVICES'])"
+    jobs = [job(tmp_path, str(n), code, gpus=1) for n in range(4)]
+    run = LocalRun(jobs, Local())
+    assert run.parallel == 2, "one for each GPU"
+    run.poll()
+    assert sorted(run.gpus.values()) == ["4", "7"]
+    until(lambda: run.poll() is not None and not run.active)
+    assert sorted((one.directory / "log.txt").read_text().strip() for one in jobs[:2]) == ["4", "7"]
+
+
+def test_processes_fit_into_cores_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "cores", lambda: 8)
+    monkeypatch.setattr(machine, "memory_gb", lambda: 10.0)
+    assert processes(Local()) == 8
+    assert processes(Local(memory_gb=4)) == 2
+    assert processes(Local(memory_gb=40)) == 1
+    assert processes(Local(memory_gb=40, parallel=3)) == 3
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert processes(Local(), on_gpu=True) == 8, "where there is none, by cores"

@@ -1,0 +1,112 @@
+"""A plan against what was submitted before, and what is written down of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from project import events
+
+from rldsl import Classic, Random, Slurm, experiment
+from rldsl.launch.contract import QueueSilent, Refused
+from rldsl.launch.held import Queues
+from rldsl.launch.slurm import SlurmPlace
+from rldsl.launch.submit import Submitter, packs_of, reconcile
+from rldsl.launch.tickets import Ticket, newest, read_tickets, write_tickets
+from rldsl.plan.existing import Existing, Standing
+from rldsl.plan.overrides import Overridden
+from rldsl.plan.plan import Plan, make_plan
+
+LAUNCHER = Slurm(members=1)
+
+
+def plan(frames: int = 1000) -> Plan:
+    made = experiment("x").named("x").env(Classic("CartPole-v1")).agent(Random()).frames(frames).seeds(3).build()
+    return make_plan([Overridden(made)])
+
+
+def standings(one: Plan, runs: Path) -> list[Standing]:
+    return [standing for row in one.rows() for standing in Existing(runs).standings(row)]
+
+
+def ticket(job: str, *sessions: str, name: str = "x") -> Ticket:
+    return Ticket("slurm", job, sessions, "s", LAUNCHER.data(), experiment=name)
+
+
+@pytest.fixture
+def squeue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A queue that says what a test writes; there are no accounts."""
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    (tmp_path / "bin").mkdir()
+    return tmp_path / "bin" / "squeue"
+
+
+def write(command: Path, text: str) -> None:
+    command.write_text(f"#!/bin/sh\n{text}\n")
+    command.chmod(0o755)
+
+
+def test_what_is_live_stays_what_is_not_is_missing_and_what_is_not_planned_is_stale(
+    tmp_path: Path, squeue: Path
+) -> None:
+    one = plan()
+    first, second, third = standings(one, tmp_path)
+    tickets = [
+        ticket("1_0", first.id),
+        ticket("1_1", second.id),
+        ticket("2", "gone-s0"),
+        ticket("3", "far-s0", name="y"),
+        ticket("4", first.id.replace("-s0", "-s9")),
+    ]
+    write_tickets(tmp_path, tickets)
+    lines = ["1_0|PENDING|Priority|", "1_1|FAILED|NonZeroExitCode|n", *(f"{id}|RUNNING|None|n" for id in (2, 3, 4))]
+    write(squeue, "".join(f"echo '{line}'\n" for line in lines))
+    found = reconcile(one, [first, second, third], Queues(tmp_path))
+    assert found.live[first.id].state.reason == "Priority"
+    assert found.missing == [second, third]
+    assert [one.job_id for one in found.stale] == ["2", "4"], "of this plan's experiments alone"
+
+
+def test_a_queue_that_does_not_answer_is_never_taken_for_an_empty_one(tmp_path: Path, squeue: Path) -> None:
+    one = plan()
+    first, *_ = standings(one, tmp_path)
+    write_tickets(tmp_path, [ticket("1", first.id)])
+    write(squeue, "echo 'Unable to contact slurm controller' >&2; exit 1")
+    with pytest.raises(QueueSilent, match="Unable to contact slurm controller: what it has is not known, nothing was"):
+        reconcile(one, [first], Queues(tmp_path))
+
+
+def test_the_newest_ticket_of_a_session_counts_and_broken_lines_do_not(tmp_path: Path) -> None:
+    write_tickets(tmp_path, [ticket("1", "a-s0", "a-s1"), ticket("2", "a-s1")])
+    with (tmp_path / ".jobs" / "tickets.jsonl").open("a") as file:
+        file.write('nonsense\n{"place": "slurm"}\n{"half": ')
+    found = newest(read_tickets(tmp_path))
+    assert {id: one.job_id for id, one in found.items()} == {"a-s0": "1", "a-s1": "2"}
+    assert found["a-s1"].spec() == LAUNCHER
+
+
+def test_of_jobs_that_are_refused_those_before_them_are_written_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def submit(self: SlurmPlace, jobs: list[object], code: Path, folder: Path) -> list[str]:
+        raise Refused("sbatch refused the jobs: too many", ["7_0", "7_1"])
+
+    monkeypatch.setattr(SlurmPlace, "submit", submit)
+    (tmp_path / "exp.py").write_text("")
+    one, runs = plan(), tmp_path / "runs"
+    one.save(tmp_path / "plan.json")
+    submitter = Submitter(tmp_path / "plan.json", runs, tmp_path / "exp.py", [sys.executable], LAUNCHER)
+    with pytest.raises(Refused, match="too many"):
+        submitter.submit(standings(one, runs))
+    assert [one.job_id for one in read_tickets(runs)] == ["7_0", "7_1"]
+    told = [[event["event"] for event in events(path)] for path in sorted(runs.glob("*/*/seed-*"))]
+    assert told == [["created", "submitted"], ["created", "submitted"], ["created"]]
+    assert read_tickets(runs)[0].folder(runs).is_dir()
+
+
+def test_packs_are_as_large_as_the_launcher_lets_them_be(tmp_path: Path) -> None:
+    three = standings(plan(), tmp_path)
+    assert [len(pack) for pack in packs_of(three, LAUNCHER)] == [1, 1, 1]
+    assert [len(pack) for pack in packs_of(three, Slurm())] == [3]
+    assert [len(pack) for pack in packs_of(three, Slurm(members=2))] == [2, 1]

@@ -1,0 +1,28 @@
+"""The page about SLURM, typed from its first line to its last on a real cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from project import ROOT
+
+from tests.docs import test_commands
+from tests.docs.documents import blocks
+from tests.slurm.cluster import Cluster
+
+pytestmark = pytest.mark.xdist_group("slurm")
+
+PAGE = ROOT / "docs" / "slurm.md"
+
+
+@pytest.mark.timeout(900)
+def test_every_command_of_the_page_does_what_it_says(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(test_commands, "SECONDS", 240)  # a job waits for its turn
+    text = PAGE.read_text().replace("<!-- not run: needs a SLURM cluster -->", "<!-- output varies -->")
+    reader = test_commands.Reader(tmp_path)
+    assert reader.read(blocks(text, PAGE.name)) >= 10
+    jobs = (reader.home / "runs" / ".jobs" / "tickets.jsonl").read_text().splitlines()
+    assert len(jobs) == 5, "one of four sessions, then four of one"

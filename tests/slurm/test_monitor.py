@@ -1,0 +1,29 @@
+"""The monitor's queue against a real one."""
+
+from __future__ import annotations
+
+import pytest
+
+from rldsl.monitor.facts import Index
+from rldsl.monitor.queue import Queue, joined, slurm
+from tests.slurm.lab import Lab
+
+pytestmark = pytest.mark.xdist_group("slurm")
+
+
+def test_jobs_are_joined_with_the_sessions_that_they_run(lab: Lab) -> None:
+    lab.launcher(members=2, parallel=1)
+    lab.train("--only", "slow", "--seeds", 4, "--set", "agent.nap=0.05", "--detach")
+    lab.until_begun(0, points=1)
+    answer = Queue({"SLURM": slurm}).ask()
+    assert not answer.notes
+    seen = {one.path: one for one in Index(lab.runs).look().seen}
+    rows = {row.id: row for row in joined(answer.rows, seen) if row.id in lab.jobs}
+    assert {row.state for row in rows.values()} == {"running", "pending"}
+    for ticket in lab.tickets:
+        row = rows[ticket["job_id"]]
+        assert sorted(row.sessions) == sorted(ticket["sessions"]), "a task of an array has its own sessions alone"
+        assert row.name == "cart-slow"
+        assert row.reason.startswith("on node") if row.state == "running" else row.reason
+    places = {one.status.session: one.place for one in seen.values()}
+    assert places == {id: f"slurm {ticket['job_id']}" for ticket in lab.tickets for id in ticket["sessions"]}
