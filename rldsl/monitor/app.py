@@ -206,7 +206,22 @@ class WatchApp(App[None]):
         self.theme = LIGHT.name if self.current_theme.dark else DARK.name
 
     def action_stop(self) -> None:
-        request = stop_request(self.chosen(), self.seen, self.runs)
+        self._with_jobs(self._ask_to_stop)
+
+    def _with_jobs(self, then: Callable[[set[str]], None]) -> None:
+        """Goes on with the jobs that the queues have; they are asked, aside, only if a chosen session was submitted."""
+        if not any(one.job for one in self.chosen()):
+            then(set())
+            return
+
+        def ask() -> None:
+            jobs = {row.id for row in self.queue.ask().rows}
+            self.call_from_thread(then, jobs)
+
+        self.run_worker(ask, thread=True)
+
+    def _ask_to_stop(self, jobs: set[str]) -> None:
+        request = stop_request(self.chosen(), self.seen, self.runs, jobs)
         if request is None:
             self.notify("none of the chosen sessions is running")
             return
@@ -216,7 +231,10 @@ class WatchApp(App[None]):
         self._told(stop(request, self.runs), f"asked {len(request.sessions)} to checkpoint and stop")
 
     def action_resume(self) -> None:
-        request = resume_request(self.chosen(), processes(Local()))
+        self._with_jobs(self._ask_to_resume)
+
+    def _ask_to_resume(self, jobs: set[str]) -> None:
+        request = resume_request(self.chosen(), processes(Local()), jobs)
         if request is None:
             self.notify("none of the chosen sessions was stopped or failed")
             return

@@ -6,11 +6,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rldsl.launch.again import resume_job
+from rldsl.launch.held import Queues
 from rldsl.launch.local import LocalRun
 from rldsl.launch.stop import ask_to_stop, holder
 from rldsl.monitor.facts import Seen
@@ -33,35 +34,57 @@ class Request:
     sessions: Sequence[Seen]
     question: str
     what: str
+    queued: Sequence[Seen] = ()
+    """Those of the sessions that a queue has."""
 
 
-def stop_request(chosen: Iterable[Seen], seen: Mapping[str, Seen], runs: Path) -> Request | None:
-    """What stopping would do: a process that trains several sessions stops with all of them."""
-    running = [one for one in chosen if one.status.state == "running"]
-    if not running:
+def stop_request(
+    chosen: Iterable[Seen], seen: Mapping[str, Seen], runs: Path, jobs: Collection[str] = ()
+) -> Request | None:
+    """What stopping would do: a process or job that trains several sessions stops with all of them.
+
+    `jobs` are those that queues have, waiting or running: a session of one of them is stopped by its queue.
+    """
+    chosen = list(chosen)
+    queued = [one for one in chosen if one.job in jobs and one.status.state != "done"]
+    running = [one for one in chosen if one.status.state == "running" and one not in queued]
+    if not running and not queued:
         return None
     held = {path: holder(SessionDir(runs / path)) for path, one in seen.items() if one.status.state == "running"}
     here = [one for one in running if (held.get(one.path) or ("",))[0] == host_name()]
     elsewhere = [one for one in running if one not in here]
     processes = {held[one.path] for one in here}
     also = [seen[path] for path, by in held.items() if by in processes and seen[path] not in here]
+    with_jobs = {one.job for one in queued}
+    beside = [one for one in seen.values() if one.job in with_jobs and one not in queued and one.status.state != "done"]
     parts = [
         "Each is sent SIGTERM: it finishes its iteration, writes a checkpoint and stops. Nothing is lost; r goes on.\n",
         *_listed(here),
         *(["\nIn the same processes, and stopped with them:", *_listed(also)] if also else []),
+        *(["\nTheir jobs are cancelled; what runs checkpoints first:", *_listed(queued)] if queued else []),
+        *(["\nIn the same jobs, and stopped with them:", *_listed(beside)] if beside else []),
         *(["\nNot on this machine, and left alone:", *_listed(elsewhere)] if elsewhere else []),
     ]
-    return Request(here, f"Stop {count(len(here), 'session')}?", "\n".join(parts))
+    return Request([*here, *queued], f"Stop {count(len(here) + len(queued), 'session')}?", "\n".join(parts), queued)
 
 
 def stop(request: Request, runs: Path) -> list[str]:
-    """Asks each; a sentence for each that could not be asked."""
-    return [text for one in request.sessions if (text := ask_to_stop(SessionDir(runs / one.path)))]
+    """Asks each, or its queue; a sentence for each that could not be asked."""
+    here = [one for one in request.sessions if one not in request.queued]
+    refused = [text for one in here if (text := ask_to_stop(SessionDir(runs / one.path)))]
+    return [*refused, *(_cancel(request.queued, runs) if request.queued else [])]
 
 
-def resume_request(chosen: Iterable[Seen], parallel: int) -> Request | None:
-    """What resuming would do."""
-    stopped = [one for one in chosen if one.status.state in ("resume", "failed")]
+def _cancel(queued: Iterable[Seen], runs: Path) -> list[str]:
+    """Cancels the jobs by their tickets; a sentence for what no ticket is there for."""
+    queues, ids = Queues(runs), [one.status.session for one in queued]
+    unknown = [f"{id} was not submitted from {runs}: cancel its job by hand" for id in ids if id not in queues.tickets]
+    return [*unknown, *queues.cancel(queues.tickets[id] for id in ids if id in queues.tickets)]
+
+
+def resume_request(chosen: Iterable[Seen], parallel: int, jobs: Collection[str] = ()) -> Request | None:
+    """What resuming would do; a session whose job is in a queue goes on by itself."""
+    stopped = [one for one in chosen if one.status.state in ("resume", "failed") and one.job not in jobs]
     if not stopped:
         return None
     how = f"Each goes on from its last checkpoint in a process of its own on this machine, {parallel} at a time."

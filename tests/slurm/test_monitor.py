@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rldsl.monitor.control import resume_request, stop, stop_request
 from rldsl.monitor.facts import Index
 from rldsl.monitor.queue import Queue, joined, slurm
 from tests.slurm.lab import Lab
@@ -27,3 +28,19 @@ def test_jobs_are_joined_with_the_sessions_that_they_run(lab: Lab) -> None:
         assert row.reason.startswith("on node") if row.state == "running" else row.reason
     places = {one.status.session: one.place for one in seen.values()}
     assert places == {id: f"slurm {ticket['job_id']}" for ticket in lab.tickets for id in ticket["sessions"]}
+
+
+def test_stopping_cancels_the_job_and_a_waiting_session_is_not_resumed_here(lab: Lab) -> None:
+    lab.launcher(members=2, parallel=1)
+    lab.train("--only", "slow", "--seeds", 4, "--set", "agent.nap=0.05", "--detach")
+    lab.until_begun(0, points=1)
+    jobs = {row.id for row in Queue({"SLURM": slurm}).ask().rows}
+    seen = {one.path: one for one in Index(lab.runs).look().seen}
+    waiting = [one for one in seen.values() if one.status.state != "running"]
+    assert len(waiting) == 2 and resume_request(waiting, 1, jobs) is None
+    running = next(one for one in seen.values() if one.status.state == "running")
+    request = stop_request([running], seen, lab.runs, jobs)
+    assert request is not None
+    assert "jobs are cancelled" in request.what and "In the same jobs, and stopped with them" in request.what
+    assert stop(request, lab.runs) == []
+    lab.until_gone(running.job)
