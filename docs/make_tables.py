@@ -35,11 +35,15 @@ def scores() -> str:
     """A line for each trial in results/."""
     found = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*/*.json"))]
     rows = (
-        f"| {one['env']} | {one['experiment']} | {one['score']:.1f} | {one['interval_95'][0]:.1f} .. "
-        f"{one['interval_95'][1]:.1f} | {one['n']} | {one['frames']:,} |\n"
+        f"| {one['env']} | {one['experiment']} | {one['score']:.1f} | {interval(one)} | {one['n']} | {one['frames']:,} |\n"
         for one in found
     )
     return f"\n| environment | experiment | score | 95% | n | frames |\n|---|---|---|---|---|---|\n{''.join(rows)}\n"
+
+
+def interval(one: dict[str, Any]) -> str:
+    """One seed has none."""
+    return "{:.1f} .. {:.1f}".format(*one["interval_95"]) if one["interval_95"] else "-"
 
 
 def speed() -> str:

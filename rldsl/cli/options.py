@@ -43,7 +43,9 @@ FrozenPlan: TypeAlias = Annotated[
 ]
 On: TypeAlias = Annotated[
     str | None,
-    typer.Option("--on", metavar="PLACE", help="Where to run: local, slurm, dstack, or a file such as launchers/mine.py."),
+    typer.Option(
+        "--on", metavar="PLACE", help="Where to run: local, slurm, dstack, or a file such as launchers/mine.py."
+    ),
 ]
 Detach: TypeAlias = Annotated[
     bool, typer.Option("--detach", help="Return at once; `status` shows how it goes, `stop` ends it.")

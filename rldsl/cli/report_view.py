@@ -28,7 +28,6 @@ def show_outcomes(outcomes: list[Outcome], out: Path | None) -> None:
 
 def _cells(one: Outcome) -> list[str]:
     data = one.data()
-    low, high = data["interval_95"]
     seconds = [run.seconds for run in one.runs]
     return [
         one.row.experiment,
@@ -36,7 +35,7 @@ def _cells(one: Outcome) -> list[str]:
         str(len(one.runs)),
         f"{data['score']:.1f}",
         f"{data['interquartile_mean']:.1f}",
-        f"{low:.1f} .. {high:.1f}",
+        "{:.1f} .. {:.1f}".format(*data["interval_95"]) if data["interval_95"] else "-",
         "" if data["target"] is None else f"{data['target']:g}",
         amount(data["frames"]),
         duration(sum(seconds) / len(seconds)),

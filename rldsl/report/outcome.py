@@ -70,7 +70,7 @@ class Outcome:
             "n": len(self.runs),
             "score": float(self.scores.mean()),
             "interquartile_mean": float(interquartile_mean(self.scores)),
-            "interval_95": [float(self.interval.low), float(self.interval.high)],
+            "interval_95": [float(self.interval.low), float(self.interval.high)] if len(self.scores) > 1 else None,
             "target": self.row.target.score if self.row.target else None,
             "seeds": {str(run.seed): {"score": run.score, "seconds": round(run.seconds, 1)} for run in self.runs},
             "curve": self._curve(),
