@@ -35,7 +35,8 @@ def scores() -> str:
     """A line for each trial in results/."""
     found = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*/*.json"))]
     rows = (
-        f"| {one['env']} | {one['experiment']} | {one['score']:.1f} | {interval(one)} | {one['n']} | {one['frames']:,} |\n"
+        f"| {one['env']} | {one['experiment']} | {one['score']:.1f} | {interval(one)} | {one['n']} "
+        f"| {one['frames']:,} |\n"
         for one in found
     )
     return f"\n| environment | experiment | score | 95% | n | frames |\n|---|---|---|---|---|---|\n{''.join(rows)}\n"
