@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import subprocess
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from rldsl.launch.dstack.api import PAGE, Api, DstackError, find_server
 from rldsl.monitor.facts import Seen
 
 EVERY = 30.0
@@ -85,7 +83,7 @@ def sources_here() -> dict[str, Source]:
     found: dict[str, Source] = {}
     if shutil.which("squeue"):
         found["SLURM"] = slurm
-    if os.environ.get("DSTACK_SERVER_URL") and os.environ.get("DSTACK_TOKEN"):
+    if _has_dstack():
         found["dstack"] = dstack
     return found
 
@@ -114,13 +112,19 @@ def _reason(reason: str, node: str) -> str:
 
 
 def dstack() -> list[QueueRow]:
-    """The runs of the project, by the server that the environment names."""
-    url = os.environ["DSTACK_SERVER_URL"].rstrip("/") + "/api/runs/list"
-    body = {"project_name": os.environ.get("DSTACK_PROJECT", "main"), "only_active": True, "limit": 100}
-    headers = {"Authorization": f"Bearer {os.environ['DSTACK_TOKEN']}", "Content-Type": "application/json"}
-    request = urllib.request.Request(url, json.dumps(body).encode(), headers)  # noqa: S310 (the user's own server)
-    with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:  # noqa: S310
-        return parse_dstack(json.load(answer))
+    """The runs of the project that have not ended."""
+    api = Api()
+    return parse_dstack(
+        api.call("/api/runs/list", {"project_name": api.server.project, "only_active": True, "limit": PAGE})
+    )
+
+
+def _has_dstack() -> bool:
+    try:
+        find_server()
+    except DstackError:
+        return False
+    return True
 
 
 def parse_dstack(runs: Any) -> list[QueueRow]:

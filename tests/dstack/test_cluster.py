@@ -25,6 +25,7 @@ from rldsl.launch.dstack.api import Api, DstackError, Server
 from rldsl.launch.dstack.executor import DstackExecutor, DstackJob
 from rldsl.launch.dstack.place import DstackPlace, state_of
 from rldsl.launch.jobs import LEAST, Resources
+from rldsl.monitor import queue
 from rldsl.store.checkpoint import load_checkpoint
 from tests.dstack.server import DSTACK, FLEET, PROJECT, Cluster, running_cluster, until
 from tests.hub.loopback import TOKEN, Hub, Repo
@@ -170,6 +171,12 @@ def test_a_checked_place_has_a_server_a_fleet_secrets_and_results(story: Story) 
     assert "there is no fleet other" in words["fleet"]
     assert "no secret absent" in words["secrets"]
     assert "results='user/name'" in words["results"]
+
+
+def test_the_monitor_shows_the_runs(story: Story) -> None:
+    rows = {row.id: row for row in queue.dstack()}
+    assert rows[story.jobs["stopped"].job_id].state in ("submitted", "provisioning", "running")
+    assert "dstack" in queue.sources_here()
 
 
 def test_offers_have_a_machine_and_a_price(story: Story) -> None:
