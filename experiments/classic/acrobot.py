@@ -3,7 +3,9 @@
 The settings were chosen on seeds 0 to 3; the benchmark has seeds of its own.
 """
 
-from rldsl import A2C, DQN, MLP, PPO, SAC, SIL, Adam, Classic, CrossQ, Linear, Prioritized, experiment, main
+from classic_settings import DISCRETE_CROSSQ, DISCRETE_SAC, RELU
+
+from rldsl import A2C, DQN, PPO, SIL, Adam, Classic, Linear, Prioritized, experiment, main
 
 acrobot = experiment("acrobot").env(Classic("Acrobot-v1", num_envs=4)).seeds(4, first=100).log_every(500).frames(3e5)
 
@@ -26,7 +28,6 @@ a2c = acrobot.agent(
     )
 ).target(-84)
 
-RELU = MLP((64, 64), activation="relu")
 Q_LEARNING = DQN(
     double=True,
     lr=Linear(1e-3),
@@ -40,32 +41,8 @@ Q_LEARNING = DQN(
 
 dqn = acrobot.agent(Q_LEARNING).target(-90)
 ddqn_per = acrobot.agent(Q_LEARNING.with_(prioritized=Prioritized())).named("acrobot/ddqn-per").target(-84)
-sac = acrobot.agent(
-    SAC(
-        lr=Linear(1e-3),
-        updates_per_frame=0.25,
-        batch=128,
-        buffer=200_000,
-        twins="mean",
-        first_alpha=0.2,
-        entropy_ratio=0.1,
-        net=RELU,
-    )
-).target(-90)
-crossq = acrobot.agent(
-    CrossQ(
-        lr=Linear(1e-3),
-        updates_per_frame=0.25,
-        batch=128,
-        buffer=200_000,
-        twins="mean",
-        first_alpha=0.2,
-        entropy_ratio=0.1,
-        renorm_after=5_000,
-        net=RELU,
-        critic_net=None,
-    )
-).target(-95)
+sac = acrobot.agent(DISCRETE_SAC).target(-90)
+crossq = acrobot.agent(DISCRETE_CROSSQ).target(-95)
 
 if __name__ == "__main__":
     main(ppo, ppo_sil, a2c, dqn, ddqn_per, sac, crossq)

@@ -3,16 +3,16 @@
 The settings were chosen on seeds 0 to 3; the benchmark has seeds of its own.
 """
 
+from classic_settings import DISCRETE_CROSSQ, DISCRETE_SAC, RELU
+
 from rldsl import (
     A2C,
     DQN,
     MLP,
     PPO,
-    SAC,
     SIL,
     Adam,
     Classic,
-    CrossQ,
     Linear,
     Prioritized,
     Random,
@@ -54,7 +54,6 @@ sarsa = cartpole.agent(
     Sarsa(lr=8.7e-3, epsilon=Linear(1.0, 0.05, over=15_000), grad_clip=0.35, net=MLP((128,)), optimizer=RMSprop())
 ).target(430)
 
-RELU = MLP((64, 64), activation="relu")
 Q_LEARNING = DQN(
     double=True,
     n_step=8,
@@ -68,36 +67,8 @@ Q_LEARNING = DQN(
 
 dqn = cartpole.agent(Q_LEARNING.with_(gamma=0.98)).target(400)
 ddqn_per = cartpole.agent(Q_LEARNING.with_(prioritized=Prioritized())).named("cartpole/ddqn-per").target(450)
-sac = cartpole.agent(
-    SAC(
-        gamma=0.98,
-        n_step=8,
-        lr=Linear(1e-3),
-        updates_per_frame=0.25,
-        batch=128,
-        buffer=200_000,
-        twins="mean",
-        first_alpha=0.2,
-        entropy_ratio=0.1,
-        net=RELU,
-    )
-).target(420)
-crossq = cartpole.agent(
-    CrossQ(
-        gamma=0.98,
-        n_step=8,
-        lr=Linear(1e-3),
-        updates_per_frame=0.25,
-        batch=128,
-        buffer=200_000,
-        twins="mean",
-        first_alpha=0.2,
-        entropy_ratio=0.1,
-        renorm_after=5_000,
-        net=RELU,
-        critic_net=None,
-    )
-).target(400)
+sac = cartpole.agent(DISCRETE_SAC.with_(gamma=0.98, n_step=8)).target(420)
+crossq = cartpole.agent(DISCRETE_CROSSQ.with_(gamma=0.98, n_step=8)).target(400)
 random = cartpole.agent(Random())
 
 if __name__ == "__main__":

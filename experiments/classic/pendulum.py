@@ -3,7 +3,9 @@
 The settings were chosen on seeds 0 to 3; the benchmark has seeds of its own.
 """
 
-from rldsl import A2C, MLP, PPO, SAC, Adam, Classic, CrossQ, Linear, experiment, main
+from classic_settings import SMALL_CROSSQ, SMALL_SAC
+
+from rldsl import A2C, MLP, PPO, Adam, Classic, Linear, experiment, main
 
 pendulum = experiment("pendulum").env(Classic("Pendulum-v1", num_envs=4)).seeds(4, first=100).log_every(500).frames(3e5)
 
@@ -33,32 +35,8 @@ a2c = pendulum.agent(
     )
 ).target(-200)
 
-RELU = MLP((64, 64), activation="relu")
-
-sac = pendulum.agent(
-    SAC(
-        gamma=0.98,
-        lr=Linear(1e-3),
-        updates_per_frame=0.25,
-        batch=128,
-        buffer=200_000,
-        target_entropy=-2.0,
-        net=RELU,
-    )
-).target(-150)
-crossq = pendulum.agent(
-    CrossQ(
-        gamma=0.98,
-        lr=Linear(1e-3),
-        updates_per_frame=0.25,
-        batch=128,
-        buffer=200_000,
-        target_entropy=-2.0,
-        renorm_after=5_000,
-        net=RELU,
-        critic_net=None,
-    )
-).target(-146)
+sac = pendulum.agent(SMALL_SAC.with_(gamma=0.98, target_entropy=-2.0)).target(-150)
+crossq = pendulum.agent(SMALL_CROSSQ.with_(gamma=0.98, target_entropy=-2.0)).target(-146)
 
 if __name__ == "__main__":
     main(ppo, a2c, sac, crossq)
