@@ -5,14 +5,24 @@ VENV := .venv
 BIN := $(VENV)/bin
 PROJECT := pyproject.toml constraints.txt
 
-.PHONY: cartpole test lint bench clean
+.PHONY: cartpole test test-here test-slurm test-dstack lint bench clean
 
 cartpole: $(VENV)/.installed
 	$(BIN)/python experiments/classic/cartpole.py
 
 test: $(VENV)/.installed-dev lint .venv-playground/.installed .venv-dstack/.installed
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadgroup  # three, for some tests only wait: for SLURM, for dstack
+	$(MAKE) --jobs 3 --output-sync=target test-here test-slurm test-dstack
 	.venv-playground/bin/python -m pytest tests/envs/test_playground.py
+
+# The three run beside each other: the last two start services of their own, and wait for them most of the time.
+test-here:
+	$(BIN)/python -m pytest --numprocesses 2 --ignore tests/slurm --ignore tests/dstack
+
+test-slurm:
+	$(BIN)/python -m pytest tests/slurm
+
+test-dstack:
+	$(BIN)/python -m pytest tests/dstack
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

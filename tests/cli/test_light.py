@@ -85,8 +85,8 @@ def test_a_look_at_an_experiment_loads_nothing_heavy(project: Project, command: 
     assert not loaded & set(HEAVY)
 
 
-def test_plan_answers_in_under_half_a_second(project: Project) -> None:
-    assert best(project, 10, 0.5, CARTPOLE, "plan").seconds < 0.5
+def test_plan_answers_in_well_under_a_second(project: Project) -> None:
+    assert best(project, 10, 0.75, CARTPOLE, "plan").seconds < 0.75
 
 
 def test_a_hundred_thousand_trials_are_planned_in_ten_seconds_and_500_mb(project: Project) -> None:

@@ -31,7 +31,6 @@ from tests.dstack.server import DSTACK, FLEET, PROJECT, Cluster, running_cluster
 from tests.hub.loopback import TOKEN, Hub, Repo
 
 pytestmark = [
-    pytest.mark.xdist_group("dstack"),
     pytest.mark.timeout(600),
     pytest.mark.skipif(
         not (DSTACK / "dstack").exists(),

@@ -11,8 +11,6 @@ from tests.docs import test_commands
 from tests.docs.documents import blocks
 from tests.slurm.cluster import Cluster
 
-pytestmark = pytest.mark.xdist_group("slurm")
-
 PAGE = ROOT / "docs" / "slurm.md"
 
 

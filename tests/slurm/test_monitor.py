@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from rldsl.monitor.control import resume_request, stop, stop_request
 from rldsl.monitor.facts import Index
 from rldsl.monitor.queue import Queue, joined, slurm
 from tests.slurm.lab import Lab
-
-pytestmark = pytest.mark.xdist_group("slurm")
 
 
 def test_jobs_are_joined_with_the_sessions_that_they_run(lab: Lab) -> None:

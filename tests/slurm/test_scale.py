@@ -11,8 +11,6 @@ import pytest
 
 from tests.slurm.lab import Lab
 
-pytestmark = pytest.mark.xdist_group("slurm")
-
 SESSIONS = 2000
 COMMANDS = ("sbatch", "squeue", "sacct", "scontrol", "scancel", "sinfo")
 

@@ -9,8 +9,6 @@ from project import until
 
 from tests.slurm.lab import Lab
 
-pytestmark = pytest.mark.xdist_group("slurm")
-
 TOKEN = "hf_" + "PlantedTokenThatNobodyMaySee1234"
 
 

@@ -13,8 +13,6 @@ from project import rows, until, work
 from rldsl.launch.slurm_queue import job_states
 from tests.slurm.lab import Lab
 
-pytestmark = pytest.mark.xdist_group("slurm")
-
 
 @pytest.fixture(autouse=True)
 def _begin(long: Lab) -> None:
