@@ -170,7 +170,7 @@ def test_gpus_are_handed_out_and_too_many_are_refused(lab: Lab) -> None:
 def test_the_same_command_reconciles(lab: Lab) -> None:
     quick = ("--only", "slow", "--set", "agent.nap=0.002")
     lab.train(*quick, "--seeds", 1)
-    lab.launcher(parallel=1)
+    lab.launcher(parallel=1, setup=("sleep 60",))  # they are still there when they are asked for
     lab.train(*quick, "--seeds", 3, "--frames", 1000, "--detach")
     assert len(lab.jobs) == 3, "one done, two submitted"
     assert "2 sessions in the queue already" in lab.train(*quick, "--seeds", 3, "--detach")
