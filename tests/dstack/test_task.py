@@ -30,7 +30,7 @@ PATIENCE = 240.0
 EXPERIMENT = """
     from rldsl import PPO, Classic, experiment, main
 
-    cartpole = experiment("cartpole").env(Classic("CartPole-v1", num_envs=4)).frames(3072)
+    cartpole = experiment("cartpole").env(Classic("CartPole-v1", num_envs=4)).frames(24_576)
     ppo = cartpole.agent(PPO(rollout=32, minibatch=64, epochs=2{more})).log_every(512).checkpoint_every(512)
 
     if __name__ == "__main__":
