@@ -63,7 +63,7 @@ class GradientLearner(Learner, Generic[S]):
         self.actor = make_actor(self.network, flat, self.num_envs)
         self.coefficients = Coefficients(setting.specs, setting.frames, self.device)
         self.normalization = Normalization(self.spec, setting)
-        self._figures = np.full((self.members, len(self.columns)), np.nan)
+        self._figures = np.full((self.members, len(self.columns)), np.nan, np.float32)
 
     @abstractmethod
     def build_network(self) -> Network:

@@ -59,6 +59,21 @@ def assert_same_checkpoints(ours: Path, expected: Path) -> None:
             np.testing.assert_array_equal(array, its_arrays[key], err_msg=key)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_restored_is_saved_again_as_it_was(name: str, tmp_path: Path) -> None:
+    """Even where nothing was learned in between: a session may be killed behind its last checkpoint."""
+    train(tmp_path, small(name))
+    saved = load_checkpoint(tmp_path / small(name).directory / "checkpoints")
+    assert saved is not None
+    fresh = train(tmp_path / "fresh", small(name), stop=lambda pack: "now")
+    fresh.agent.restore(0, saved.state["agent"])
+    again = split_state(fresh.agent.state(0), {})[1]
+    for key, array in split_state(saved.state["agent"], {})[1].items():
+        if not key.startswith("replay/steps/"):  # they grow, and are saved by themselves
+            np.testing.assert_array_equal(again[key], array, err_msg=key)
+            assert again[key].dtype == array.dtype, key
+
+
 @pytest.mark.parametrize("name", ["ppo_sil", "sarsa_epsilon"])
 def test_a_pack_of_two_that_is_killed_has_the_same_curves(name: str, tmp_path: Path) -> None:
     both = [small(name, seed) for seed in range(2)]
