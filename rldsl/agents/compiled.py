@@ -1,43 +1,58 @@
-"""A step compiled whole and called directly: past the checks that torch makes of every call, which cost a small network
-as much as its products do."""
+"""A step compiled whole, ahead of its calls, into a library of machine code: a call pays for nothing but its products
+and loops, and a process that finds the library on disk starts without torch's compiler."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from tempfile import TemporaryDirectory
 from types import FunctionType, MethodType
 from typing import Any
 
 import torch
 from torch import Tensor, fx
 
+from rldsl.agents.libraries import Libraries, digest_of, graph_digest
+
 Batch = Mapping[str, Tensor]
+Graph = Callable[[list[Tensor]], Sequence[Tensor]]
+"""A compiled step, of its inputs in the order of the traced graph."""
 
 
 class CompiledStep:
     """A method of tensors, and of dicts of them, that returns one tensor.
 
-    All calls have tensors of the same shapes, under the same names. The first one traces and compiles; it notes where
-    the inputs of the compiled graph come from, and the ones that follow hand them over.
+    All calls have tensors of the same shapes, under the same names. The first one traces and compiles, unless the
+    library of an `origin` (what determines the code of the method) is on disk; it notes where the inputs of the graph
+    come from, and the calls that follow hand them over.
     """
 
-    def __init__(self, method: Any) -> None:
+    def __init__(self, method: Any, origin: str | None = None) -> None:
         self._method = method
-        self._graph: Any = None
+        self._origin = origin
+        self._graph: Graph | None = None
         self._inputs: Sequence[Tensor] = ()
 
     def __call__(self, *arguments: Tensor | Batch) -> Tensor:
         if self._graph is None:
             return self._first(arguments)
         given = _leaves(arguments, self._names)
-        return self._graph(*[one if place is None else given[place] for place, one in self._order])[0]  # type: ignore[no-any-return]
+        return self._graph([one if place is None else given[place] for place, one in self._order])[0]
 
     def _first(self, arguments: Sequence[Tensor | Batch]) -> Tensor:
         self._names = [None if isinstance(one, Tensor) else tuple(one) for one in arguments]
         arguments = _apart(arguments)
+        leaves = _leaves(arguments, self._names)
+        key = self._origin and digest_of(self._origin, str(self._names), *map(_kind, leaves))
+        if key and (found := Libraries().find(key)) and (graph := load(found.path)):
+            self._graph, self._order = graph, [(place, None) for place in found.order]
+            return self(*arguments)
         result: Tensor = self._traced()(*arguments)
-        places = {id(one): place for place, one in enumerate(_leaves(arguments, self._names))}
+        places = {id(one): place for place, one in enumerate(leaves)}
         self._order = [(places.get(id(one)), None if id(one) in places else one) for one in self._inputs]
         self._inputs = ()
+        if key:
+            self._remember(key)
         return result
 
     def _traced(self) -> Any:
@@ -49,15 +64,84 @@ class CompiledStep:
         )
 
     def _backend(self, graph: fx.GraphModule, examples: list[Tensor]) -> Any:
-        from torch._inductor.compile_fx import compile_fx
-
-        compiled: Any = compile_fx(graph, examples, config_patches={"size_asserts": False})
+        compiled, self._library = compile_graph(graph, examples)
 
         def run(*inputs: Tensor) -> Any:
             self._graph, self._inputs = compiled, inputs
-            return compiled(*inputs)
+            return compiled(list(inputs))
 
         return run
+
+    def _remember(self, key: str) -> None:
+        order = [place for place, _ in self._order if place is not None]
+        if self._library and len(order) == len(self._order):
+            Libraries().name(key, self._library, order)
+
+
+def compile_graph(graph: fx.GraphModule, examples: list[Tensor]) -> tuple[Graph, str | None]:
+    """What dynamo traced, as it runs, and the digest of its library; a GPU has none."""
+    if any(one.device.type != "cpu" for one in examples):
+        from torch._inductor.compile_fx import compile_fx
+
+        compiled: Any = compile_fx(graph, examples, config_patches={"size_asserts": False})
+        return lambda inputs: compiled(*inputs), None
+    lowered, fakes = _lowered(graph, examples)
+    libraries, digest = Libraries(), graph_digest(lowered, fakes)
+    if (path := libraries.path(digest)) and (found := load(path)):
+        return found, digest
+    with TemporaryDirectory() as scratch:
+        built = _build(lowered, fakes, scratch)
+        kept = libraries.keep(digest, built)
+        if (made := load(kept or built)) is None:
+            raise RuntimeError(f"the compiled step cannot be loaded: {kept or built}")
+        return made, kept and digest
+
+
+def load(library: str) -> Graph | None:
+    """A library as it is called, past Python's part of torch; none if it cannot be read."""
+    try:
+        run: Graph = torch._C._aoti.AOTIModelContainerRunnerCpu(library, 1).run  # type: ignore[attr-defined]
+    except RuntimeError:
+        return None
+    return run
+
+
+def _lowered(graph: fx.GraphModule, examples: list[Tensor]) -> tuple[fx.GraphModule, list[Tensor]]:
+    """The graph in torch's own operators, without mutation but that of its inputs at the end; and inputs like its."""
+    from functorch.compile import make_boxed_func
+    from torch._functorch.aot_autograd import aot_module_simplified
+    from torch._inductor.decomposition import select_decomp_table
+
+    seen: list[tuple[fx.GraphModule, list[Tensor]]] = []
+
+    def look(lowered: fx.GraphModule, fakes: Sequence[Tensor]) -> Any:
+        seen.append((lowered, list(fakes)))
+        return make_boxed_func(lowered.forward)
+
+    aot_module_simplified(
+        graph,
+        examples,
+        fw_compiler=look,
+        inference_compiler=look,
+        decompositions=select_decomp_table(),
+        keep_inference_input_mutations=True,
+    )
+    ((lowered, fakes),) = seen
+    if len(fakes) != len(examples):
+        raise RuntimeError("two inputs of a compiled step share memory, of which one is written to")
+    return lowered, fakes
+
+
+def _build(lowered: fx.GraphModule, fakes: list[Tensor], scratch: str) -> str:
+    from torch._inductor.compile_fx import compile_fx_aot
+
+    settings = {"size_asserts": False, "aot_inductor.output_path": f"{scratch}/step.so"}
+    with warnings.catch_warnings(action="ignore", category=FutureWarning):  # torch's, of torch
+        return str(compile_fx_aot(lowered, fakes, config_patches=settings))
+
+
+def _kind(tensor: Tensor) -> str:
+    return f"{tensor.dtype} {tuple(tensor.shape)} {tensor.stride()} {tensor.device}"
 
 
 def _leaves(arguments: Sequence[Any], names: Sequence[tuple[str, ...] | None]) -> list[Tensor]:

@@ -18,6 +18,7 @@ from rldsl.maths.streams import restore_stream, stream, stream_state
 from rldsl.nets.acting import make_actor
 from rldsl.nets.layout import Params
 from rldsl.nets.network import Network
+from rldsl.spec.base import is_ours, nodes
 from rldsl.spec.net import Net
 from rldsl.spec.optimizer import Optimizer
 from rldsl.spec.schedule import Schedule
@@ -59,7 +60,7 @@ class GradientLearner(Learner, Generic[S]):
         self.recurrent = self.network.state_size > 0
         flat = self.network.init(self.streams["init"]).to(self.device)
         compiled = choose_compiled(setting.compute, self.gradient_steps(), self.recurrent)
-        self.update = Update(self.network.layout, flat, self.spec.optimizer, self.loss, compiled)
+        self.update = Update(self.network.layout, flat, self.spec.optimizer, self.loss, compiled, self.origin("loss"))
         self.actor = make_actor(self.network, flat, self.num_envs)
         self.coefficients = Coefficients(setting.specs, setting.frames, self.device)
         self.normalization = Normalization(self.spec, setting)
@@ -76,6 +77,14 @@ class GradientLearner(Learner, Generic[S]):
     @abstractmethod
     def gradient_steps(self) -> int:
         """Gradient steps of the whole session."""
+
+    def origin(self, loss: str) -> str | None:
+        """All that one of the agent's losses depends on; none where code from outside the package has a part in it."""
+        setting = self.setting
+        if not all(is_ours(type(one)) for one in [self, *(node for spec in setting.specs for node in nodes(spec))]):
+            return None
+        told = [spec.model_dump_json() for spec in setting.specs]
+        return "\n".join([type(self).__qualname__, loss, repr(setting.spaces), str(setting.num_envs), *told])
 
     def by_member(self, rows: np.ndarray) -> np.ndarray:
         """`[rows, ...]` as `[M, N, ...]`."""

@@ -36,7 +36,8 @@ class SelfImitation:
         shape, dtype = rollout.observation.shape[3:], rollout.observation.dtype
         self.memories = [EpisodeMemory(spec.buffer, shape, dtype, agent.actions.shape) for _ in range(agent.members)]
         own = agent.update
-        self.update = Update(agent.network.layout, own.flat, agent.spec.optimizer, self.loss, own.compiled)
+        origin = agent.origin("self-imitation")
+        self.update = Update(agent.network.layout, own.flat, agent.spec.optimizer, self.loss, own.compiled, origin)
         self.update.state = own.state
         self.open: list[list[Transition]] = [[] for _ in range(agent.members * agent.num_envs)]
 

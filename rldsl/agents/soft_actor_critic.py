@@ -41,7 +41,9 @@ class SoftAgent(OffPolicyAgent[A]):
         self.update.flat[:, self.network.layout.slice_of("log_alpha")] = self._first_alpha().log().unsqueeze(1)
         self.twins = self.build_critics()
         flat = self.twins.init(self.streams["init"]).to(self.device)
-        self.critics = Update(self.twins, flat, self.spec.optimizer, self.critic_loss, self.update.compiled)
+        self.critics = Update(
+            self.twins, flat, self.spec.optimizer, self.critic_loss, self.update.compiled, self.origin("critic_loss")
+        )
         self.critics_said = torch.full((self.members, len(self.critic_names)), torch.nan)
         self.policy_said = torch.full((self.members, len(self.names) + 1), torch.nan)
 

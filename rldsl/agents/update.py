@@ -26,16 +26,27 @@ REPAYING_STEPS = 20_000
 
 
 class Update:
-    """Parameters `[M, P]`, the state of their optimizer, and the function that moves both by one step."""
+    """Parameters `[M, P]`, the state of their optimizer, and the function that moves both by one step.
 
-    def __init__(self, layout: Layout, flat: Tensor, optimizer: spec.Optimizer, loss: Loss, compiled: bool) -> None:
+    `origin` is what determines the loss, in words: a compiled step is found again by it in a later process.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        flat: Tensor,
+        optimizer: spec.Optimizer,
+        loss: Loss,
+        compiled: bool,
+        origin: str | None = None,
+    ) -> None:
         self.layout = layout
         self.flat = flat
         self.optimizer = optimizer
         self.loss = loss
         self.state = rmsprop_state(flat) if isinstance(optimizer, spec.RMSprop) else adam_state(flat)
         self.compiled = compiled
-        self._move: Callable[..., Tensor] = CompiledStep(self._whole) if compiled else self._whole
+        self._move: Callable[..., Tensor] = CompiledStep(self._whole, origin) if compiled else self._whole
 
     def __call__(self, lr: Tensor, max_norm: Tensor, coefficients: Batch, batch: Batch) -> Tensor:
         """One step; returns the loss's figures and the norm of the gradient, `[M, K + 1]`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
@@ -62,7 +62,8 @@ Flag: TypeAlias = Annotated[bool, Strict()]
 Sizes: TypeAlias = tuple[Count, ...]
 
 
-def _is_ours(cls: type) -> bool:
+def is_ours(cls: type) -> bool:
+    """Whether a class is the package's, and no user's."""
     return cls.__module__.partition(".")[0] == "rldsl"
 
 
@@ -111,7 +112,7 @@ class Spec(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         known = Spec.models.setdefault(cls.__name__, cls)
-        if _is_ours(known) and not _is_ours(cls):
+        if is_ours(known) and not is_ours(cls):
             raise SpecError(f"{cls.__name__} is the name of a class of rldsl: choose another", line_of_user())
         Spec.models[cls.__name__] = cls
 
@@ -227,6 +228,15 @@ def _hashed(cls: type) -> tuple[str, ...] | None:
     if not issubclass(cls, Spec):
         return None
     return tuple(sorted(name for name, field in cls.model_fields.items() if NoHash not in field.metadata))
+
+
+def nodes(spec: Spec) -> Iterator[Spec]:
+    """A spec and all that are inside it."""
+    yield spec
+    for _, value in spec:
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, Spec):
+                yield from nodes(one)
 
 
 def identity(value: Any) -> Any:
