@@ -19,8 +19,6 @@ from pathlib import Path
 import torch
 from torch import Tensor, fx
 
-import rldsl
-
 KEPT_DAYS = 30
 """A library that no process used for so long is deleted."""
 
@@ -121,7 +119,7 @@ def _digest(parts: Sequence[str]) -> str:
 def _sources() -> str:
     """Any of the package's modules may take part in a step."""
     digest = hashlib.sha256()
-    for file in sorted(Path(rldsl.__file__).parent.rglob("*.py")):
+    for file in sorted(Path(__file__).parent.parent.rglob("*.py")):
         digest.update(file.read_bytes())
     return digest.hexdigest()
 
