@@ -135,7 +135,11 @@ def _lowered(graph: fx.GraphModule, examples: list[Tensor]) -> tuple[fx.GraphMod
 def _build(lowered: fx.GraphModule, fakes: list[Tensor], scratch: str) -> str:
     from torch._inductor.compile_fx import compile_fx_aot
 
-    settings = {"size_asserts": False, "aot_inductor.output_path": f"{scratch}/step.so"}
+    settings = {
+        "size_asserts": False,
+        "aot_inductor.output_path": f"{scratch}/step.so",
+        "aot_inductor.precompile_headers": False,  # they take longer, and 500 MB of disk, than they ever save
+    }
     with warnings.catch_warnings(action="ignore", category=FutureWarning):  # torch's, of torch
         return str(compile_fx_aot(lowered, fakes, config_patches=settings))
 

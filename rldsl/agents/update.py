@@ -22,7 +22,7 @@ Loss = Callable[[Params, Batch, Batch], tuple[Tensor, Tensor]]
 """From parameters, a batch and coefficients to the loss `[M]` and figures `[M, K]` about it."""
 
 REPAYING_STEPS = 20_000
-"""Gradient steps from which compiling saves more than the ten seconds that it takes."""
+"""Gradient steps from which compiling saves as much as the twenty seconds that it takes the first time."""
 
 
 class Update:
