@@ -17,6 +17,7 @@ class Coefficients:
     def __init__(self, specs: Sequence[Agent], frames: int, device: torch.device) -> None:
         self.specs, self.frames, self.device = specs, frames, device
         self._made: dict[str, tuple[tuple[float, ...], Tensor]] = {}
+        self._constant: dict[str, Tensor] = {}
 
     def at(self, frame: int, *names: str) -> dict[str, Tensor]:
         """The values of these fields at a frame."""
@@ -24,10 +25,18 @@ class Coefficients:
 
     def one(self, name: str, frame: int, default: float | None = None) -> Tensor:
         """One field; `default` stands for None."""
-        values = tuple(self._value(spec, name, frame, default) for spec in self.specs)
+        if (constant := self._constant.get(name)) is not None:
+            return constant
+        values = self.numbers(name, frame, default)
         if name not in self._made or self._made[name][0] != values:
             self._made[name] = (values, torch.tensor(values, dtype=torch.float32, device=self.device))
+        if all(isinstance(getattr(spec, name), float | None) for spec in self.specs):
+            self._constant[name] = self._made[name][1]
         return self._made[name][1]
+
+    def numbers(self, name: str, frame: int, default: float | None = None) -> tuple[float, ...]:
+        """The same, as they are."""
+        return tuple(self._value(spec, name, frame, default) for spec in self.specs)
 
     def _value(self, spec: Agent, name: str, frame: int, default: float | None) -> float:
         value = getattr(spec, name)

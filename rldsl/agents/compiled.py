@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from rldsl.agents.libraries import Libraries, digest_of, graph_digest
+from rldsl.agents.libraries import Libraries, Place, digest_of, graph_digest
 
 Batch = Mapping[str, Tensor]
 Graph = Callable[[list[Tensor]], Sequence[Tensor]]
@@ -31,29 +31,39 @@ class CompiledStep:
         self._method = method
         self._origin = origin
         self._graph: Graph | None = None
-        self._inputs: Sequence[Tensor] = ()
+        self._places: list[Place] = []
+        self._held: list[Tensor] = []
+        """Inputs that are no arguments; the last place is theirs."""
+        self._traced_inputs: Sequence[Tensor] = ()
 
     def __call__(self, *arguments: Tensor | Batch) -> Tensor:
         if self._graph is None:
             return self._first(arguments)
-        given = _leaves(arguments, self._names)
-        return self._graph([one if place is None else given[place] for place, one in self._order])[0]
+        given: Any = (*arguments, self._held)
+        return self._graph([given[at] if key is None else given[at][key] for at, key in self._places])[0]
 
+    @torch.no_grad()
     def _first(self, arguments: Sequence[Tensor | Batch]) -> Tensor:
-        self._names = [None if isinstance(one, Tensor) else tuple(one) for one in arguments]
         arguments = _apart(arguments)
-        leaves = _leaves(arguments, self._names)
-        key = self._origin and digest_of(self._origin, str(self._names), *map(_kind, leaves))
-        if key and (found := Libraries().find(key)) and (graph := load(found.path)):
-            self._graph, self._order = graph, [(place, None) for place in found.order]
+        leaves = _leaves(arguments)
+        origin = self._origin and digest_of(self._origin, *(f"{place} {_kind(one)}" for place, one in leaves))
+        if origin and (found := Libraries().find(origin)) and (graph := load(found.path)):
+            self._graph, self._places = graph, found.places
             return self(*arguments)
         result: Tensor = self._traced()(*arguments)
-        places = {id(one): place for place, one in enumerate(leaves)}
-        self._order = [(places.get(id(one)), None if id(one) in places else one) for one in self._inputs]
-        self._inputs = ()
-        if key:
-            self._remember(key)
+        self._note_places(leaves, len(arguments))
+        if origin and self._library and not self._held:
+            Libraries().name(origin, self._library, self._places)
         return result
+
+    def _note_places(self, leaves: Sequence[tuple[Place, Tensor]], behind: int) -> None:
+        by_tensor = {id(one): place for place, one in leaves}
+        for one in self._traced_inputs:
+            if id(one) not in by_tensor:
+                by_tensor[id(one)] = (behind, len(self._held))
+                self._held.append(one)
+            self._places.append(by_tensor[id(one)])
+        self._traced_inputs = ()
 
     def _traced(self) -> Any:
         """Of a copy of the code: torch finds what it compiled by the code, and only guards tell two methods apart."""
@@ -67,15 +77,10 @@ class CompiledStep:
         compiled, self._library = compile_graph(graph, examples)
 
         def run(*inputs: Tensor) -> Any:
-            self._graph, self._inputs = compiled, inputs
+            self._graph, self._traced_inputs = compiled, inputs
             return compiled(list(inputs))
 
         return run
-
-    def _remember(self, key: str) -> None:
-        order = [place for place, _ in self._order if place is not None]
-        if self._library and len(order) == len(self._order):
-            Libraries().name(key, self._library, order)
 
 
 def compile_graph(graph: fx.GraphModule, examples: list[Tensor]) -> tuple[Graph, str | None]:
@@ -148,13 +153,12 @@ def _kind(tensor: Tensor) -> str:
     return f"{tensor.dtype} {tuple(tensor.shape)} {tensor.stride()} {tensor.device}"
 
 
-def _leaves(arguments: Sequence[Any], names: Sequence[tuple[str, ...] | None]) -> list[Tensor]:
-    leaves: list[Tensor] = []
-    for one, keys in zip(arguments, names, strict=True):
-        if keys is None:
-            leaves.append(one)
-        else:
-            leaves.extend([one[key] for key in keys])
+def _leaves(arguments: Sequence[Tensor | Batch]) -> list[tuple[Place, Tensor]]:
+    """All tensors and where they stand."""
+    leaves: list[tuple[Place, Tensor]] = []
+    for at, one in enumerate(arguments):
+        parts = {None: one} if isinstance(one, Tensor) else one
+        leaves.extend(((at, key), part) for key, part in parts.items())
     return leaves
 
 

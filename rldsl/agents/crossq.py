@@ -43,8 +43,8 @@ class CrossQAgent(SoftAgent[CrossQ]):
             _write(self.update.flat, self.network.layout, "actor.trunk.", figures[:, len(self.names) : -1])
         return figures
 
-    def critic_batch(self, batch: Batch, noise: Tensor) -> Batch:
-        return {**batch, "noise": noise, "actor": self.update.flat}
+    def critic_batch(self, batch: Batch) -> Batch:
+        return {**batch, "actor": self.update.flat}
 
     def critic_loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
         """(q(s, a) - r - gamma * V(s'))^2 of both critics; behind the figures, their running statistics."""
@@ -65,7 +65,7 @@ class CrossQAgent(SoftAgent[CrossQ]):
             log_probs = policy.log_softmax(-1)  # type: ignore[union-attr]
             value = expected_soft_value(combine_critics(next_q, self.spec.twins), log_probs, alpha)
             return q.gather(-1, index).squeeze(-1), value, statistics
-        action, log_prob = act(policy, batch["noise"])
+        action, log_prob = act(policy, batch["next_noise"])
         inputs = torch.cat((beside(now, batch["action"]), beside(later, action)), 1)
         outputs, statistics = self._train_critics(params, inputs)
         q, next_q = outputs.squeeze(-1).chunk(2, 2)

@@ -73,13 +73,14 @@ class DQNAgent(OffPolicyAgent[DQN]):
         return gumbel_noise(random.random((steps, num_envs, self.actions.size), np.float32))
 
     def choose(self, said: NumpyPolicy, noise: np.ndarray, frame: int) -> np.ndarray:
-        rate = self._exploration(frame).cpu().numpy()
+        rate = np.asarray(self.coefficients.numbers(self._explorer, frame), np.float32)
         if self.spec.explore == "epsilon":
             return epsilon_greedy(np.asarray(said), noise, rate[:, None])
         return (said / rate[:, None, None] + noise).argmax(-1)
 
-    def _exploration(self, frame: int) -> Tensor:
-        return self.coefficients.one("epsilon" if self.spec.explore == "epsilon" else "temperature", frame)
+    @property
+    def _explorer(self) -> str:
+        return "epsilon" if self.spec.explore == "epsilon" else "temperature"
 
     def beta(self, frame: int) -> np.ndarray | None:
         if self.spec.prioritized is None:
@@ -87,7 +88,7 @@ class DQNAgent(OffPolicyAgent[DQN]):
         return np.full(self.members, value_at(self.spec.prioritized.beta, frame, self.setting.frames))
 
     def more(self, frame: int) -> dict[str, Tensor]:
-        return {"explore": self._exploration(frame)}
+        return {"explore": self.coefficients.one(self._explorer, frame)}
 
     def state(self, member: int) -> dict[str, Any]:
         return super().state(member) | {"target": self.target[member].cpu().numpy().copy()}

@@ -19,16 +19,19 @@ from pathlib import Path
 import torch
 from torch import Tensor, fx
 
+Place = tuple[int, str | int | None]
+"""Where an input stands: the number of an argument of the step, and its key where that is a dict."""
+
 KEPT_DAYS = 30
 """A library that no process used for so long is deleted."""
 
 
 @dataclass(frozen=True)
 class Library:
-    """Machine code, and where each of its inputs stands among the arguments of a step."""
+    """Machine code, and where its inputs are found."""
 
     path: str
-    order: Sequence[int]
+    places: list[Place]
 
 
 class Libraries:
@@ -45,14 +48,14 @@ class Libraries:
             noted = json.loads(note.read_text())
             library = self.path(noted["graph"])
             os.utime(note)
-            return None if library is None else Library(library, [int(place) for place in noted["order"]])
+            return None if library is None else Library(library, [(at, key) for at, key in noted["places"]])
         except (OSError, TypeError, ValueError, KeyError):
             return None
 
-    def name(self, key: str, graph: str, order: Sequence[int]) -> None:
+    def name(self, key: str, graph: str, places: Sequence[Place]) -> None:
         """From now on, `find` by this key gives the library of this graph."""
         if self.folder:
-            self._write(f"{key}.json", json.dumps({"graph": graph, "order": list(order)}).encode())
+            self._write(f"{key}.json", json.dumps({"graph": graph, "places": places}).encode())
 
     def path(self, graph: str) -> str | None:
         """The library of a graph, which is marked as used."""

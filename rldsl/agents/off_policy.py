@@ -87,10 +87,14 @@ class OffPolicyAgent(GradientLearner[S]):
 
     def _batches(self, count: int, frame: int) -> Iterator[Batch]:
         """All batches of one step are drawn at once."""
-        drawn = self.replay.sample(count, self.spec.batch, self.streams["replay"], self.beta(frame), self.spec.newest)
+        drawn = self.draw(count, frame)
         tensors = [torch.from_numpy(array).to(self.device).unbind(0) for array in drawn.values()]
         for step in zip(*tensors, strict=True):
             yield dict(zip(drawn, step, strict=True))
+
+    def draw(self, count: int, frame: int) -> dict[str, np.ndarray]:
+        """What so many batches are made of, `[count, M, B, ...]`."""
+        return self.replay.sample(count, self.spec.batch, self.streams["replay"], self.beta(frame), self.spec.newest)
 
     def beta(self, frame: int) -> np.ndarray | None:
         """The exponent of prioritized replay's weights, `[M]`, where replay is prioritized."""

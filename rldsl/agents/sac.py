@@ -32,13 +32,14 @@ class SACAgent(SoftAgent[SAC]):
     def build_critics(self) -> Twins:
         return Twins(Critic.build(self.spec.critic_net or self.spec.net, self.setting.spaces))
 
-    def improve(self, frame: int, rates: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
-        figures = super().improve(frame, rates, batch)
-        soft_update(self.targets, self.critics.flat, self.coefficients.one("tau", frame))
-        return figures
+    def critic_coefficients(self, frame: int) -> Batch:
+        return self.coefficients.at(frame, "tau")
 
-    def critic_batch(self, batch: Batch, noise: Tensor) -> Batch:
-        return {**batch, "noise": noise, "actor": self.update.flat, "targets": self.targets}
+    def after_critics(self, flat: Tensor, batch: Batch, coefficients: Batch) -> None:
+        soft_update(batch["targets"], flat, coefficients["tau"])
+
+    def critic_batch(self, batch: Batch) -> Batch:
+        return {**batch, "actor": self.update.flat, "targets": self.targets}
 
     def critic_loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
         """(q(s, a) - r - gamma * V(s'))^2, of both critics."""
@@ -62,7 +63,7 @@ class SACAgent(SoftAgent[SAC]):
         if self.actions.discrete:
             q = combine_critics(self.twins.values(targets, observation), self.spec.twins)
             return expected_soft_value(q, policy.log_softmax(-1), alpha)  # type: ignore[union-attr]
-        action, log_prob = act(policy, batch["noise"])
+        action, log_prob = act(policy, batch["next_noise"])
         q = combine_critics(self.twins.q(targets, observation, action), self.spec.twins)
         return q - alpha.unsqueeze(1) * log_prob
 

@@ -42,7 +42,13 @@ class SoftAgent(OffPolicyAgent[A]):
         self.twins = self.build_critics()
         flat = self.twins.init(self.streams["init"]).to(self.device)
         self.critics = Update(
-            self.twins, flat, self.spec.optimizer, self.critic_loss, self.update.compiled, self.origin("critic_loss")
+            self.twins,
+            flat,
+            self.spec.optimizer,
+            self.critic_loss,
+            self.update.compiled,
+            self.origin("critic_loss"),
+            self.after_critics,
         )
         self.critics_said = torch.full((self.members, len(self.critic_names)), torch.nan)
         self.policy_said = torch.full((self.members, len(self.names) + 1), torch.nan)
@@ -58,16 +64,24 @@ class SoftAgent(OffPolicyAgent[A]):
         """The critics learn from every batch, the policy from every `policy_delay`-th."""
         lr, max_norm = rates
         critic_lr = lr if self.spec.critic_lr is None else self.coefficients.one("critic_lr", frame)
-        noise = self._noise()
-        self.critics_said = self.critics(critic_lr, max_norm, {}, self.critic_batch(batch, noise[0]))
+        coefficients = self.critic_coefficients(frame)
+        self.critics_said = self.critics(critic_lr, max_norm, coefficients, self.critic_batch(batch))
         if self.updates % self.spec.policy_delay == 0:
-            batch = {"observation": batch["observation"], "noise": noise[1], "critics": self.critics.flat}
+            kept = {name: batch[name] for name in ("observation", "noise") if name in batch}
+            batch = {**kept, "critics": self.critics.flat}
             self.policy_said = self.update(lr, max_norm, {"target_entropy": self.target_entropy}, batch)
         return self.policy_said
 
+    def critic_coefficients(self, frame: int) -> Batch:
+        """What `critic_loss` and `after_critics` need of them."""
+        return {}
+
+    def after_critics(self, flat: Tensor, batch: Batch, coefficients: Batch) -> None:
+        """Follows on a step of the critics, whose parameters are `flat` now."""
+
     @abstractmethod
-    def critic_batch(self, batch: Batch, noise: Tensor) -> Batch:
-        """What `critic_loss` reads: a batch, noise for the next actions, and the networks that it does not move."""
+    def critic_batch(self, batch: Batch) -> Batch:
+        """What `critic_loss` reads: a batch, and the networks that it does not move."""
 
     @abstractmethod
     def critic_loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
@@ -100,13 +114,15 @@ class SoftAgent(OffPolicyAgent[A]):
     def choose(self, said: NumpyPolicy, noise: np.ndarray, frame: int) -> np.ndarray:
         return self.actions.to_env(sample(said, noise))
 
-    def _noise(self) -> Tensor:
-        """For the next action and for the policy's own, `[2, M, B, A]`; discrete actions need none."""
-        if self.actions.discrete:
-            return torch.zeros(2, self.members, 1, device=self.device)
-        shape = (2, self.spec.batch, self.actions.size)
-        drawn = [random.standard_normal(shape, np.float32) for random in self.streams["noise"]]
-        return torch.from_numpy(np.stack(drawn, 1)).to(self.device)
+    def draw(self, count: int, frame: int) -> dict[str, np.ndarray]:
+        """Continuous actions also need noise, for the next action and for the policy's own."""
+        drawn = super().draw(count, frame)
+        if not self.actions.discrete:
+            shape = (count, self.spec.batch, self.actions.size)
+            for name in ("next_noise", "noise"):
+                noise = [random.standard_normal(shape, np.float32) for random in self.streams["noise"]]
+                drawn[name] = np.stack(noise, 1)
+        return drawn
 
     def _first_alpha(self) -> Tensor:
         specs: Any = self.setting.specs

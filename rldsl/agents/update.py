@@ -20,6 +20,8 @@ from rldsl.spec.compute import Compute
 Batch = Mapping[str, Tensor]
 Loss = Callable[[Params, Batch, Batch], tuple[Tensor, Tensor]]
 """From parameters, a batch and coefficients to the loss `[M]` and figures `[M, K]` about it."""
+Then = Callable[[Tensor, Batch, Batch], None]
+"""What else is changed in place after a step, by the new parameters, the batch and the coefficients."""
 
 REPAYING_STEPS = 20_000
 """Gradient steps from which compiling saves as much as the twenty seconds that it takes the first time."""
@@ -39,18 +41,22 @@ class Update:
         loss: Loss,
         compiled: bool,
         origin: str | None = None,
+        then: Then | None = None,
     ) -> None:
         self.layout = layout
         self.flat = flat
         self.optimizer = optimizer
         self.loss = loss
+        self.then = then
         self.state = rmsprop_state(flat) if isinstance(optimizer, spec.RMSprop) else adam_state(flat)
         self.compiled = compiled
-        self._move: Callable[..., Tensor] = CompiledStep(self._whole, origin) if compiled else self._whole
+        self._move: Callable[..., Tensor] = (
+            CompiledStep(self._whole, origin) if compiled else torch.no_grad()(self._whole)
+        )
 
     def __call__(self, lr: Tensor, max_norm: Tensor, coefficients: Batch, batch: Batch) -> Tensor:
         """One step; returns the loss's figures and the norm of the gradient, `[M, K + 1]`."""
-        with torch.no_grad(), without_denormals():
+        with without_denormals():
             return self._move(self.flat, self.state, lr, max_norm, coefficients, batch)
 
     def _whole(
@@ -63,6 +69,8 @@ class Update:
         grad, figures = self._gradient(total, flat)
         grad, norm = clip_by_norm(grad, max_norm)
         self._apply(flat, grad, state, lr)
+        if self.then is not None:
+            self.then(flat, batch, coefficients)
         return torch.cat([figures, norm.unsqueeze(1)], 1)
 
     def _gradient(self, total: Callable[[Tensor], tuple[Tensor, Tensor]], flat: Tensor) -> tuple[Tensor, Tensor]:

@@ -150,7 +150,8 @@ class Replay:
     def _returns(self, index: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The places of the last transitions of n-step returns, the returns, and the discounts of what follows."""
         reward = self.reward.reshape(-1).take(place)
-        discount = np.broadcast_to(self.gamma, place.shape)
+        discount = np.empty(place.shape)
+        discount[:] = self.gamma
         if self._most_steps > 1:
             steps = np.minimum((self.written - index // self.num_envs) % self.shape.slots, self.n)  # to the present
         for k in range(1, self._most_steps):

@@ -14,8 +14,16 @@ from rldsl.spec.net import Init
 
 
 def linear(params: Mapping[str, Tensor], name: str, x: Tensor) -> Tensor:
-    """x @ weight + bias, `[M, B, in] -> [M, B, out]`."""
-    return torch.baddbmm(params[f"{name}.bias"], x, params[f"{name}.weight"])
+    """x @ weight + bias, `[M, B, in] -> [M, B, out]`.
+
+    Compiled, the bias joins the activation that follows, and a single output is a sum in the loop that makes its input.
+    """
+    weight, bias = params[f"{name}.weight"], params[f"{name}.bias"]
+    if not torch.compiler.is_compiling():
+        return torch.baddbmm(bias, x, weight)
+    if weight.shape[2] == 1:
+        return (x * weight.transpose(1, 2)).sum(2, keepdim=True) + bias
+    return torch.bmm(x, weight) + bias
 
 
 def linear_shapes(name: str, inputs: int, outputs: int) -> dict[str, Shape]:

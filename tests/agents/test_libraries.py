@@ -77,7 +77,9 @@ def test_a_cache_that_cannot_be_made_is_done_without(tmp_path: Path, monkeypatch
     assert Libraries().folder is None
 
 
-@pytest.mark.parametrize("note", ["", "[]", "{", '{"graph": "g"}', '{"graph": "gone", "order": [0]}'])
+@pytest.mark.parametrize(
+    "note", ["", "[]", "{", '{"graph": "g"}', '{"graph": "gone", "places": []}', '{"graph": "g", "places": [0]}']
+)
 def test_a_note_that_makes_no_sense_is_none(cache: Path, note: str) -> None:
     libraries = Libraries()
     libraries.keep("g", __file__)
@@ -89,12 +91,12 @@ def test_what_was_kept_is_found_and_what_was_not_used_for_long_is_deleted(cache:
     libraries = Libraries()
     for name in ("old", "used"):
         libraries.keep(name, __file__)
-        libraries.name(f"key of {name}", name, [2, 0, 1])
+        libraries.name(f"key of {name}", name, [(0, None), (1, "x")])
     long_ago = (cache / "old.so").stat().st_mtime - (KEPT_DAYS + 1) * 86_400
     for file in cache.iterdir():
         os.utime(file, (long_ago, long_ago))
     found = libraries.find("key of used")
-    assert found and found.order == [2, 0, 1]
+    assert found and found.places == [(0, None), (1, "x")]
     libraries.keep("new", __file__)
     assert sorted(file.name for file in cache.glob("*.so")) == ["new.so", "used.so"]
     assert libraries.find("key of used"), "its note was used as well"
