@@ -74,7 +74,8 @@ def table(name: str, base: str | None) -> str:
 
 def _row(name: str, field: FieldInfo) -> str:
     marks = [mark for mark, kind in (("†", PerMember), ("°", NoHash)) if kind in field.metadata]
-    return f"| `{name}`{''.join(marks)} | {_default(field)} | {field.description or 'As its family has it'} |\n"
+    meaning = (field.description or "As its family has it").replace("|", "\\|")
+    return f"| `{name}`{''.join(marks)} | {_default(field)} | {meaning} |\n"
 
 
 def _default(field: FieldInfo) -> str:

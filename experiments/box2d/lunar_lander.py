@@ -1,9 +1,9 @@
-"""LunarLander-v3: PPO.
+"""LunarLander-v3: PPO, and double DQN with prioritized replay.
 
 The settings were chosen on seeds 0 to 3; the benchmark has seeds of its own.
 """
 
-from rldsl import PPO, Box2D, Linear, experiment, main
+from rldsl import DQN, MLP, PPO, Box2D, Linear, Prioritized, experiment, main
 
 lunar_lander = (
     experiment("lunar-lander").env(Box2D("LunarLander-v3", num_envs=8)).seeds(4, first=100).log_every(1e3).frames(3e5)
@@ -21,6 +21,20 @@ ppo = lunar_lander.agent(
         normalize_rewards=True,
     )
 ).target(200)
+ddqn_per = lunar_lander.agent(
+    DQN(
+        double=True,
+        prioritized=Prioritized(beta=0.0),
+        lr=Linear(4e-4, 4e-5),
+        epsilon=Linear(1.0, 0.01, over=50_000),
+        updates_per_frame=0.5,
+        batch=32,
+        buffer=50_000,
+        start=32,
+        target_every=50,
+        net=MLP((256, 128), activation="relu"),
+    )
+).named("lunar-lander/ddqn-per").target(265)
 
 if __name__ == "__main__":
-    main(ppo)
+    main(ppo, ddqn_per)
