@@ -2,7 +2,7 @@
 
 A table stands between `<!-- fields: PPO -->` and `<!-- end of fields -->`; `python docs/make_tables.py` writes it anew.
 `<!-- fields: PPO, as ActorCritic -->` leaves out the fields in which PPO is as ActorCritic is. Scores and speed stand
-between `<!-- scores -->` and `<!-- end of scores -->`, `<!-- speed -->` and `<!-- end of speed -->`.
+between `<!-- scores -->` and `<!-- end of scores -->`, and speed and environments likewise.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MARKED = re.compile(r"(<!-- fields: (\w+)(?:, as (\w+))? -->\n).*?(<!-- end of f
 def with_tables(text: str) -> str:
     """A document with its tables as they should be."""
     text = MARKED.sub(lambda found: f"{found[1]}{table(found[2], found[3])}{found[4]}", text)
-    for name, made in (("scores", scores), ("speed", speed)):
+    for name, made in (("scores", scores), ("speed", speed), ("environments", environments)):
         marked = re.compile(f"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
         text = marked.sub(lambda found, made=made: f"{found[1]}{made()}{found[2]}", text)
     return text
@@ -56,6 +56,15 @@ def speed() -> str:
         if one["peer_fps"]
     )
     return f"\n| work | peer | rldsl, fps | peer, fps | ratio |\n|---|---|---|---|---|\n{''.join(rows)}\n"
+
+
+def environments() -> str:
+    """A line for each environment in results/environments.json."""
+    rows = (
+        f"| {one['env']} | {one['ours']:,.0f} | {one['gymnasium']:,.0f} | {one['ratio']:.1f} |\n"
+        for one in json.loads((RESULTS / "environments.json").read_text())
+    )
+    return f"\n| environment | rldsl | Gymnasium | ratio |\n|---|---|---|---|\n{''.join(rows)}\n"
 
 
 def table(name: str, base: str | None) -> str:

@@ -21,20 +21,24 @@ ppo = lunar_lander.agent(
         normalize_rewards=True,
     )
 ).target(200)
-ddqn_per = lunar_lander.agent(
-    DQN(
-        double=True,
-        prioritized=Prioritized(beta=0.0),
-        lr=Linear(4e-4, 4e-5),
-        epsilon=Linear(1.0, 0.01, over=50_000),
-        updates_per_frame=0.5,
-        batch=32,
-        buffer=50_000,
-        start=32,
-        target_every=50,
-        net=MLP((256, 128), activation="relu"),
+ddqn_per = (
+    lunar_lander.agent(
+        DQN(
+            double=True,
+            prioritized=Prioritized(beta=0.0),
+            lr=Linear(4e-4, 4e-5),
+            epsilon=Linear(1.0, 0.01, over=50_000),
+            updates_per_frame=0.5,
+            batch=32,
+            buffer=50_000,
+            start=32,
+            target_every=50,
+            net=MLP((256, 128), activation="relu"),
+        )
     )
-).named("lunar-lander/ddqn-per").target(265)
+    .named("lunar-lander/ddqn-per")
+    .target(265)
+)
 
 if __name__ == "__main__":
     main(ppo, ddqn_per)

@@ -18,8 +18,11 @@ from project import Project, events, until, work
 from submitit.core.utils import DelayedSubmission
 
 from rldsl.launch.dstack.configuration import CODE, FOLDER, JOBS, PLAN
+from rldsl.launch.dstack.place import DstackPlace
 from rldsl.launch.dstack.task import HostTask
+from rldsl.launch.jobs import Job
 from rldsl.launch.local import STOPPED
+from rldsl.spec.dstack import Dstack
 from tests.hub.loopback import Hub
 
 pytestmark = pytest.mark.timeout(900)
@@ -141,6 +144,31 @@ def test_a_time_limit_and_a_signal_checkpoint_and_the_next_machine_goes_on(makes
     undisturbed.communicate(timeout=PATIENCE)
     assert undisturbed.returncode == 0
     assert work(third.session) == work(makes.project.session)
+
+
+def test_a_session_that_began_here_goes_on_there(makes: Makes, hub: Hub) -> None:
+    """What the Hub has already is not overwritten by what is older here."""
+    makes.experiment()
+    here = makes.project
+    begun = here.start("exp.py")
+    until(lambda: here.sessions and checkpoints(here.session), PATIENCE)
+    begun.send_signal(signal.SIGINT)
+    begun.communicate(timeout=PATIENCE)
+    place = DstackPlace(Dstack(results=RESULTS), here.root / "runs")
+    machine = makes.machine()
+    job = Job(machine.task.sessions, here.session, ())
+    place.take_along([job])
+    first = on_the_hub(hub, "journal.jsonl")
+    assert first and b'"stopped"' in first
+    code, said = machine.run()
+    assert code == 0 and "1 of 1 sessions go on from me/results" in said
+    assert events(machine.session)[-1]["event"] == "done"
+    place.take_along([job])
+    assert b'"done"' in (on_the_hub(hub, "journal.jsonl") or b"")
+
+
+def checkpoints(session: Path) -> list[Path]:
+    return list((session / "checkpoints").glob("*"))
 
 
 def test_one_that_fails_for_good_is_not_an_error_that_dstack_would_try_again(makes: Makes, hub: Hub) -> None:

@@ -1,6 +1,7 @@
 """A session in a game: bytes all the way to the network, life losses in the rollout, and another start after a stop."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import torch
 from project import events
 from train.packs import curve, session, train
 
-from rldsl import PPO, Atari, Conv
+from rldsl import DQN, PPO, SAC, Atari, Conv, CrossQ, Prioritized
 from rldsl.agents.ppo import PPOAgent
 from rldsl.train.pack import Pack
 
@@ -46,3 +47,25 @@ def test_after_a_stop_training_goes_on_and_the_games_start_anew(tmp_path: Path) 
     lives = [told["frame"] for told in events(whole.directories[0].path) if told["event"] == "started"]
     assert lives == [0, 64, 96] and whole.frame == 128
     assert curve(whole.directories[0].path)["frame"].tolist() == [32, 64, 96, 128]
+
+
+REPLAYED: dict[str, Any] = {"start": 48, "updates_per_frame": 0.125, "batch": 8, "buffer": 200, "net": SMALL}
+OFF_POLICY = {
+    "dqn": DQN(**REPLAYED, double=True, dueling=True, prioritized=Prioritized(), n_step=3),
+    "sac": SAC(**REPLAYED),
+    "crossq": CrossQ(**REPLAYED),
+}
+
+
+@pytest.mark.parametrize("agent", OFF_POLICY.values(), ids=OFF_POLICY)
+def test_replay_keeps_bytes_and_goes_on_after_a_stop(agent: DQN | SAC | CrossQ, tmp_path: Path) -> None:
+    one = session(agent, BREAKOUT, frames=256, log_every=32, checkpoint_every=32)
+    stopped = train(tmp_path, one, stop=lambda pack: "enough" if pack.frame >= 128 else None)
+    learner: Any = stopped.agent
+    assert learner.replay.observation.dtype == np.uint8 and learner.replay.observation.any()
+    assert 0 < learner.updates == agent.updates(stopped.frame)
+    whole = train(tmp_path, one)
+    resumed: Any = whole.agent
+    assert whole.frame == 256 and resumed.updates == agent.updates(256)
+    assert np.isfinite(curve(whole.directories[0].path)["value_loss"][-1])
+    assert not torch.equal(resumed.update.flat, learner.update.flat)

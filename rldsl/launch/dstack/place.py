@@ -80,7 +80,7 @@ class DstackPlace:
 
         if self.launcher.results is None:
             raise SpecError(NO_RESULTS)
-        self._push_what_is_only_here(jobs)
+        self.take_along(jobs)
         executor = DstackExecutor(folder)
         first, plan = jobs[0], _maker(jobs[0]).plan
         facts = {"code": code, "plan": plan, "name": first.name, "resources": first.resources}
@@ -138,7 +138,7 @@ class DstackPlace:
     def _relative(self, job: Job) -> tuple[str, ...]:
         return tuple(str(one.resolve().relative_to(self.runs.resolve())) for one in job.directories or (job.directory,))
 
-    def _push_what_is_only_here(self, jobs: Sequence[Job]) -> None:
+    def take_along(self, jobs: Sequence[Job]) -> None:
         """Sessions that began on this machine go on there from their last checkpoint."""
         begun = [one for job in jobs for one in self._relative(job) if self._begun(one)]
         if begun and self.launcher.repository:
