@@ -154,7 +154,7 @@ def test_a_session_that_began_here_goes_on_there(makes: Makes, hub: Hub) -> None
     until(lambda: here.sessions and checkpoints(here.session), PATIENCE)
     begun.send_signal(signal.SIGINT)
     begun.communicate(timeout=PATIENCE)
-    place = DstackPlace(Dstack(results=RESULTS), here.root / "runs")
+    place = DstackPlace(Dstack(results=RESULTS, secrets=("hf_token",)), here.root / "runs")
     machine = makes.machine()
     job = Job(machine.task.sessions, here.session, ())
     place.take_along([job])
