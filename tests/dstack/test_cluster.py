@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import Project, events, work
+from project import ROOT, Project, events, work
 from submitit import AutoExecutor
 from submitit.core.utils import FailedJobError
 
@@ -27,7 +28,10 @@ from rldsl.launch.dstack.place import DstackPlace, state_of
 from rldsl.launch.jobs import LEAST, Resources
 from rldsl.monitor import queue
 from rldsl.store.checkpoint import load_checkpoint
+from tests.docs import test_commands
+from tests.docs.documents import blocks
 from tests.dstack.server import DSTACK, FLEET, PROJECT, Cluster, running_cluster, until
+from tests.dstack.server import TOKEN as SERVER_TOKEN
 from tests.hub.loopback import TOKEN, Hub, Repo
 
 pytestmark = [
@@ -300,3 +304,25 @@ def test_runs_that_have_ended_can_be_forgotten(story: Story) -> None:
     until(lambda: not Api().runs([job.job_id]), "the run to be gone")
     assert FLEET in DstackPlace(Dstack(), Path()).check()[1].words
     assert DstackExecutor.affinity() == 0
+
+
+def test_every_command_of_the_page_does_what_it_says(
+    cluster: Cluster, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it stands, but for the address of the Hub: machines know no other than the real one. What it says of life
+    without a server is read with the other pages."""
+    monkeypatch.setattr(test_commands, "SECONDS", 240)  # a run waits for its machine
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{DSTACK}")
+    server = ("--url", cluster.server.url, "--token", SERVER_TOKEN)
+    subprocess.run([DSTACK / "dstack", "project", "add", "--name", PROJECT, *server, "-y"], check=True)
+    page, without_a_server, _ = (ROOT / "docs" / "dstack.md").read_text().partition("Without a server")
+    assert without_a_server
+    page = page.replace("<!-- not run: needs a dstack server -->", "<!-- output varies -->")
+    there = f"env={{'HF_ENDPOINT': '{hub.url}', 'HF_HUB_DISABLE_XET': '1'}}"
+    page = page.replace("""secrets=("hf_token",))""", f"""secrets=("hf_token",), {there})""")
+    reader = test_commands.Reader(tmp_path / "reader")
+    assert reader.read(blocks(page, "dstack.md")) >= 8
+    (ticket,) = (reader.home / "runs" / ".jobs" / "tickets.jsonl").read_text().splitlines()
+    assert "cartpole-random" in ticket
+    assert [events(path)[-1]["event"] for path in Project(reader.home).sessions] == ["done"] * 4
