@@ -35,6 +35,7 @@ class CompiledStep:
         self._held: list[Tensor] = []
         """Inputs that are no arguments; the last place is theirs."""
         self._traced_inputs: Sequence[Tensor] = ()
+        self._library: str | None = None
 
     def __call__(self, *arguments: Tensor | Batch) -> Tensor:
         if self._graph is None:
@@ -96,10 +97,11 @@ def compile_graph(graph: fx.GraphModule, examples: list[Tensor]) -> tuple[Graph,
         return found, digest
     with TemporaryDirectory() as scratch:
         built = _build(lowered, fakes, scratch)
-        kept = libraries.keep(digest, built)
-        if (made := load(kept or built)) is None:
-            raise RuntimeError(f"the compiled step cannot be loaded: {kept or built}")
-        return made, kept and digest
+        if (kept := libraries.keep(digest, built)) and (found := load(kept)):
+            return found, digest
+        if made := load(built):
+            return made, None
+        raise RuntimeError(f"the compiled step cannot be loaded: {built}")
 
 
 def load(library: str) -> Graph | None:
