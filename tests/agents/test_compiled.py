@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from rldsl import A2C, DQN, MLP, PPO, SAC, SIL, AdamW, Classic, CrossQ, Prioritized, Reinforce, Sarsa, experiment
 from rldsl.agents import compiled
@@ -40,8 +41,8 @@ CASES = {
 def test_the_whole_update_is_one_graph(
     agent: Agent, env: str | Secret, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    as_traced = lambda graph, examples: (lambda inputs: graph(*inputs), None)  # noqa: E731 (no C++ compiler's minutes)
-    monkeypatch.setattr(compiled, "compile_graph", as_traced)
+    as_traced = lambda graph, _: (lambda inputs: torch.no_grad()(graph)(*inputs), None)  # noqa: E731
+    monkeypatch.setattr(compiled, "compile_graph", as_traced)  # without a C++ compiler's minutes
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     task = Classic(env, num_envs=4) if isinstance(env, str) else env
     trial = experiment("x").env(task).agent(agent).frames(512).compute(compile="on").build().base()
