@@ -45,7 +45,14 @@ ppo_sil = (
     .target(490)
 )
 a2c = cartpole.agent(
-    A2C(rollout=8, lr=Linear(1e-3), critic_lr=Linear(3e-3), normalize_advantages=True, optimizer=Adam())
+    A2C(
+        gamma=0.98,
+        rollout=16,
+        lr=Linear(1e-3),
+        critic_lr=Linear(3e-3),
+        normalize_advantages=True,
+        optimizer=Adam(),
+    )
 ).target(480)
 reinforce = cartpole.agent(
     Reinforce(lr=Linear(4e-3), rollout=512, entropy=0.001, normalize_observations=True, net=MLP((128, 128)))
