@@ -2,22 +2,18 @@
 
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from time import perf_counter
 
 import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 
+from benchmarks.environments import gymnasium_row
 from rldsl import Atari
 from rldsl.envs.atari import AtariEnv
 
 ROWS, STEPS, ROUNDS = 8, 40, 4
-
-
-def gymnasium_pong() -> gymnasium.Env:
-    env = gymnasium.make("ALE/Pong-v5", frameskip=1)
-    return FrameStackObservation(AtariPreprocessing(env), 4)
 
 
 def seconds(step: Callable[[np.ndarray], object]) -> float:
@@ -33,7 +29,7 @@ def test_a_step_is_faster_than_gymnasiums() -> None:
     import ale_py
 
     gymnasium.register_envs(ale_py)
-    theirs = SyncVectorEnv([gymnasium_pong] * ROWS, autoreset_mode=AutoresetMode.SAME_STEP)
+    theirs = SyncVectorEnv([partial(gymnasium_row, "Pong")] * ROWS, autoreset_mode=AutoresetMode.SAME_STEP)
     with closing(theirs), closing(AtariEnv(Atari("Pong"), ROWS, threads=2)) as ours:
         assert theirs.reset(seed=0)[0].shape == ours.reset(range(ROWS)).shape
         rounds = [(seconds(theirs.step), seconds(ours.step)) for _ in range(ROUNDS)]
