@@ -40,9 +40,9 @@ class DQNAgent(OffPolicyAgent[DQN]):
         return QNetwork.build(self.spec.net, self.setting.spaces, dueling=self.spec.dueling)
 
     def improve(self, frame: int, rates: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
-        index = batch.pop("index")
+        index = batch.pop("index", None)
         figures = self.update(*rates, {}, {**batch, "target": self.target})
-        if self.spec.prioritized is not None:
+        if index is not None:
             self.replay.prioritize(index.cpu().numpy(), figures[:, len(self.names) : -1].cpu().numpy())
         if self.updates % self.spec.target_every == 0:
             soft_update(self.target, self.update.flat, self.coefficients.one("tau", frame))

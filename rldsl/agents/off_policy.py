@@ -94,7 +94,10 @@ class OffPolicyAgent(GradientLearner[S]):
 
     def draw(self, count: int, frame: int) -> dict[str, np.ndarray]:
         """What so many batches are made of, `[count, M, B, ...]`."""
-        return self.replay.sample(count, self.spec.batch, self.streams["replay"], self.beta(frame), self.spec.newest)
+        drawn = self.replay.sample(count, self.spec.batch, self.streams["replay"], self.beta(frame), self.spec.newest)
+        if self.replay.priorities is None:
+            del drawn["index"]
+        return drawn
 
     def beta(self, frame: int) -> np.ndarray | None:
         """The exponent of prioritized replay's weights, `[M]`, where replay is prioritized."""
