@@ -82,7 +82,7 @@ class Twins:
 
 
 def one_by_one(obs: Tensor) -> bool:
-    """Compiled for a CPU, the layers of one critic stay in its cache; elsewhere fewer and larger products are better."""
+    """Compiled for a CPU, the layers of one critic stay in its cache; elsewhere fewer, larger products are better."""
     return torch.compiler.is_compiling() and obs.is_cpu
 
 
