@@ -10,6 +10,7 @@ import numpy as np
 from rldsl.envs.contract import Spaces, Step
 from rldsl.spec.agent import Agent
 from rldsl.spec.compute import Compute
+from rldsl.store.growing import Growing
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,10 @@ class Learner(ABC):
     @abstractmethod
     def state(self, member: int) -> dict[str, Any]:
         """All that one member needs to go on exactly: nested dictionaries of numpy arrays and plain values."""
+
+    def growing(self, member: int) -> Growing | None:
+        """Rows of one member's `state`: what is finished of them is saved ahead of a checkpoint, if they are many."""
+        return None
 
     @abstractmethod
     def restore(self, member: int, state: Mapping[str, Any]) -> None:

@@ -19,6 +19,7 @@ from rldsl.memory.replay import Replay
 from rldsl.nets.acting import NumpyPolicy, make_actor
 from rldsl.nets.sampling import greedy
 from rldsl.spec.off_policy import OffPolicy
+from rldsl.store.growing import Growing
 
 S = TypeVar("S", bound=OffPolicy)
 Batch = dict[str, Tensor]
@@ -165,6 +166,9 @@ class OffPolicyAgent(GradientLearner[S]):
     def state(self, member: int) -> dict[str, Any]:
         self._settle()
         return super().state(member) | {"replay": self.replay.state(member), "updates": self.updates}
+
+    def growing(self, member: int) -> Growing:
+        return self.replay.steps(member)
 
     def restore(self, member: int, state: Mapping[str, Any]) -> None:
         super().restore(member, state)

@@ -16,11 +16,14 @@ from rldsl.envs.contract import Step
 from rldsl.maths.replay_size import ReplayShape
 from rldsl.memory.finals import Finals
 from rldsl.memory.priorities import Priorities
-from rldsl.store.growing import Growing, Saved
+from rldsl.store.growing import SEGMENTS, Growing, Saved
 
 Batch = dict[str, np.ndarray]
 ON = -1
 """In `final`: the episode goes on."""
+SEGMENT_BYTES = 4_000_000
+"""About so much of a large ring is a file of its checkpoint."""
+MOST_SEGMENTS = 256
 
 
 class Replay:
@@ -244,15 +247,19 @@ class Replay:
 
     # Saving
 
+    def steps(self, member: int) -> Growing:
+        """All steps of one member; they are read when they are saved: before the next `write`."""
+        first, slots = max(self.written - self.shape.slots + 1, 0), self.shape.slots
+        segments = min(max(self._frames.nbytes // self.members // SEGMENT_BYTES, SEGMENTS), MOST_SEGMENTS)
+        return Growing(first, self.written, slots, partial(self._steps, member), self._saved[member], segments)
+
     def state(self, member: int) -> dict[str, Any]:
-        """What is in use of one member. Its steps are read when they are saved: before the next `write`."""
-        first = max(self.written - self.shape.slots + 1, 0)
-        steps = Growing(first, self.written, self.shape.slots, partial(self._steps, member), self._saved[member])
+        """What is in use of one member."""
         head = self.written % self.shape.slots
         present = {"observation": self.observation[member, head].copy()}
         if self.age is not None:
             present["age"] = self.age[member, head].copy()
-        state = {"written": self.written, "present": present, "steps": steps}
+        state = {"written": self.written, "present": present, "steps": self.steps(member)}
         if self.priorities is not None:
             used = min(self.written, self.shape.slots) * self.num_envs
             state["priorities"] = self.priorities.state(member, used)

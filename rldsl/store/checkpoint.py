@@ -111,18 +111,23 @@ def _write_content(
 
 
 def _write_segments(directory: Path, name: str, rows: Growing) -> Saved:
-    """Writes what is new and links what the last checkpoint has."""
+    """Writes what is new and links what is saved."""
     saved = {}
     for begin, first, last in rows.parts():
         known = rows.finished(begin)
         path = directory / f"{name.replace('/', '.')}-{begin}{SEGMENT}"
         if known is None:
-            _write_arrays(path, dict(rows.read(first, last)))
-            saved[begin] = Segment(path, first, last, _fingerprint(path))
+            saved[begin] = write_segment(path, first, last, rows.read(first, last))
         else:
             link(known.path, path)
             saved[begin] = known._replace(path=path)
     return saved
+
+
+def write_segment(path: Path, first: int, last: int, arrays: Mapping[str, Any]) -> Segment:
+    """Returns once it would outlive a power cut, its name apart."""
+    _write_arrays(path, dict(arrays))
+    return Segment(path, first, last, _fingerprint(path))
 
 
 def _named(segment: Segment) -> tuple[str, int, int]:

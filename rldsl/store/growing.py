@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 SEGMENTS = 16
-"""Of a whole ring. What is rewritten in vain is less than one; so is what outlives its use."""
+"""Of a whole ring that is not large. What is rewritten in vain is less than one; so is what outlives its use."""
 
 
 class Segment(NamedTuple):
@@ -42,7 +42,7 @@ class Growing:
 
     `read(a, b)` gives the arrays of some rows, none of them beyond the ring's seam; they need not be copies. The newest
     row may still change, older ones may not. `saved` are the segments of the last checkpoint that was saved or loaded
-    that cannot have changed since; the owner of the ring keeps it from checkpoint to checkpoint.
+    that cannot have changed since, and those written ahead of the next; the owner of the ring keeps it.
     """
 
     first: int
@@ -50,6 +50,8 @@ class Growing:
     lap: int
     read: Callable[[int, int], Mapping[str, Array]]
     saved: Saved = field(default_factory=dict)
+    segments: int = SEGMENTS
+    """Of a whole ring."""
 
     def parts(self) -> Iterator[tuple[int, int, int]]:
         """The segments as (the row at which it would begin, its first row, its end)."""
@@ -59,8 +61,13 @@ class Growing:
             yield begin, row, min(end, self.last)
             row = end
 
+    def unsaved(self) -> tuple[int, int, int] | None:
+        """The oldest of the parts that is not saved and that cannot change any more."""
+        whole = (part for part in self.parts() if part[2] < self.last)
+        return next((part for part in whole if part[0] not in self.saved), None)
+
     def finished(self, begin: int) -> Segment | None:
-        """The segment that begins there, if the last checkpoint has it."""
+        """The segment that begins there, if it is saved."""
         known = self.saved.get(begin)
         return known if known and known.path.exists() else None
 
@@ -69,7 +76,7 @@ class Growing:
         return ((first, self.read(first, last)) for _, first, last in self.parts())
 
     def _bounds(self, row: int) -> tuple[int, int]:
-        size = -(-self.lap // SEGMENTS)
+        size = -(-self.lap // self.segments)
         seam = row - row % self.lap
         begin = seam + (row - seam) // size * size
         return begin, min(begin + size, seam + self.lap)

@@ -16,6 +16,7 @@ from rldsl.envs.contract import EnvError
 from rldsl.spec.errors import SpecError
 from rldsl.spec.gin_text import session_gin
 from rldsl.spec.session import Session
+from rldsl.store.ahead import SegmentsAhead
 from rldsl.store.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from rldsl.store.errors import StoreError
 from rldsl.store.provenance import Provenance, write_provenance
@@ -80,8 +81,9 @@ class Pack:
         self.evaluator = Evaluator(trial.evaluation, trial.env, seeds, threads) if trial.evaluation else None
         columns = (*learner.columns, *(EVALUATED if self.evaluator else ()))
         self.recorders = [Recorder(one, columns, one.report().seconds) for one in self.directories]
-        for recorder in self.recorders:
-            stack.callback(recorder.close)
+        self.ahead = [SegmentsAhead(one.checkpoints) for one in self.directories]
+        for one in (*self.recorders, *self.ahead):
+            stack.callback(one.close)
         self.world = PackWorld(envs, trial.env.num_envs, self.budget, self.recorders, self.active)
         self.world.figures = self._figures
         self.world.begin(seeds)
@@ -125,6 +127,7 @@ class Pack:
             self.agent.iterate(self.world)
             self.frame = self.world.frame
             self._after_iteration()
+            self._save_ahead()
             freed_memory.give_back()
             if not any(self.active):
                 return "failed"
@@ -167,16 +170,23 @@ class Pack:
         moment = time.monotonic() + CHECKPOINT_SECONDS
         return lambda: time.monotonic() >= moment
 
+    def _save_ahead(self) -> None:
+        for member, ahead in enumerate(self.ahead):
+            if self.active[member] and (rows := self.agent.growing(member)):
+                ahead.look(rows)
+
     def _checkpoint(self) -> None:
         for member, directory in enumerate(self.directories):
             if self.active[member]:
                 self.recorders[member].sync()
+                self.ahead[member].settle()
                 state = {"world": self.world.state(member), "agent": self.agent.state(member)}
                 if self.evaluator:
                     state["evaluation"] = self.evaluator.state(member)
                 frame, best = self.best[member]
                 save_checkpoint(directory.checkpoints, frame, best, tag="best")
                 save_checkpoint(directory.checkpoints, self.frame, state)  # last: it knows how good the best one is
+                self.ahead[member].clear()
         self._journal("checkpoint")
 
     def _journal(self, event: str, **facts: object) -> None:

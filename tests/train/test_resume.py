@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +13,11 @@ import pytest
 from project import events, rows, until, work
 
 from rldsl import PPO, SIL, Gym
+from rldsl.memory import replay
 from rldsl.spec.session import Session
+from rldsl.store import ahead
 from rldsl.store.checkpoint import checkpoint_frames, load_checkpoint
+from rldsl.store.growing import Segment
 from rldsl.store.states import split_state
 from rldsl.train.pack import Pack
 
@@ -137,6 +140,28 @@ def test_a_session_that_was_stopped_has_the_same_curve(tmp_path: Path) -> None:
         assert pack.directories[0].report().frame == frame
     pack = train(tmp_path / "broken", one)
     assert work(pack.directories[0].path) == work(whole.directories[0].path)
+
+
+def test_a_large_replay_is_saved_ahead_of_checkpoints_and_goes_on_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = small("dqn_prioritized")
+    whole = train(tmp_path / "whole", one)
+    monkeypatch.setattr(replay, "SEGMENT_BYTES", 64)
+    early: list[int] = []
+    write = ahead.write_segment
+
+    def counted(path: Path, first: int, last: int, arrays: Mapping[str, np.ndarray]) -> Segment:
+        early.append(first)
+        return write(path, first, last, arrays)
+
+    monkeypatch.setattr(ahead, "write_segment", counted)
+    for frame in (320, 640, 896):
+        train(tmp_path / "broken", one, stop=stopped_at(frame))
+    pack = train(tmp_path / "broken", one)
+    assert len(early) > 3
+    assert work(pack.directories[0].path) == work(whole.directories[0].path)
+    assert not (pack.directories[0].checkpoints / ahead.AHEAD).exists()
 
 
 @pytest.mark.parametrize("name", ["ppo", "ppo_sil", "sarsa_epsilon", "a2c_n_step"])
