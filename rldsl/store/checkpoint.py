@@ -114,7 +114,7 @@ def _write_segments(directory: Path, name: str, rows: Growing) -> Saved:
     """Writes what is new and links what is saved."""
     saved = {}
     for begin, first, last in rows.parts():
-        known = rows.finished(begin)
+        known = rows.finished(begin, last)
         path = directory / f"{name.replace('/', '.')}-{begin}{SEGMENT}"
         if known is None:
             saved[begin] = write_segment(path, first, last, rows.read(first, last))

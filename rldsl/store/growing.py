@@ -66,10 +66,10 @@ class Growing:
         whole = (part for part in self.parts() if part[2] < self.last)
         return next((part for part in whole if part[0] not in self.saved), None)
 
-    def finished(self, begin: int) -> Segment | None:
-        """The segment that begins there, if it is saved."""
+    def finished(self, begin: int, last: int) -> Segment | None:
+        """The segment between these rows, if it is saved; one of another length is from another number of segments."""
         known = self.saved.get(begin)
-        return known if known and known.path.exists() else None
+        return known if known and known.last == last and known.path.exists() else None
 
     def __iter__(self) -> Iterator[tuple[int, Mapping[str, Array]]]:
         """As one that was saved and loaded."""

@@ -101,6 +101,18 @@ def test_what_is_lost_before_the_checkpoint_is_written_by_it(tmp_path: Path) -> 
     assert ring.holds(load_checkpoint(tmp_path).state["ring"])
 
 
+def test_a_ring_that_was_saved_in_fewer_segments_is_written_anew(tmp_path: Path) -> None:
+    small, ring = Ring(), LargeRing()
+    small.write(83)
+    save_checkpoint(tmp_path, 1, small.state())
+    ring.write(97)
+    ring.saved = small.saved
+    save_checkpoint(tmp_path, 2, ring.state())
+    loaded = load_checkpoint(tmp_path)
+    assert loaded is not None and loaded.frame == 2 and ring.holds(loaded.state["ring"])
+    assert len(loaded.state["ring"].segments) == 20
+
+
 def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     (tmp_path / AHEAD).mkdir()
     (tmp_path / AHEAD / "0.safetensors").write_text("half")

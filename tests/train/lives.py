@@ -22,10 +22,14 @@ _server.set_forkserver_preload(["rldsl.agents.ppo", "rldsl.agents.sarsa", "rldsl
 
 
 class Lives:
-    """Sessions of a plan file, trained as one pack in a run directory, life after life."""
+    """Sessions of a plan file, trained as one pack in a run directory, life after life.
 
-    def __init__(self, runs: Path, *sessions: Session) -> None:
+    With `segment_bytes` a replay counts as large from sixteen times as many on: it is saved ahead of checkpoints.
+    """
+
+    def __init__(self, runs: Path, *sessions: Session, segment_bytes: int | None = None) -> None:
         self.sessions = sessions
+        self.segment_bytes = segment_bytes
         self.runs = runs
         self.paths = [runs / one.directory for one in sessions]
         self.plan = runs.with_suffix(".json")
@@ -34,7 +38,8 @@ class Lives:
 
     def start(self) -> BaseProcess:
         names = [word for one in self.sessions for word in ("--session", one.id)]
-        process = _server.Process(target=_main, args=([str(self.plan), "--runs", str(self.runs), *names],))
+        arguments = [str(self.plan), "--runs", str(self.runs), *names]
+        process = _server.Process(target=_main, args=(arguments, self.segment_bytes))
         process.start()
         return process
 
@@ -66,7 +71,9 @@ def _experiment(number: int, one: Session) -> Experiment:
     return Experiment(name=f"test{number}", seeds=Seeds(1, first=one.seed), **fields)
 
 
-def _main(arguments: list[str]) -> None:
+def _main(arguments: list[str], segment_bytes: int | None) -> None:
+    from rldsl.memory import replay
     from rldsl.train.__main__ import main
 
+    replay.SEGMENT_BYTES = segment_bytes or replay.SEGMENT_BYTES
     sys.exit(main(arguments))

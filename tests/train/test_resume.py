@@ -164,6 +164,18 @@ def test_a_large_replay_is_saved_ahead_of_checkpoints_and_goes_on_the_same(
     assert not (pack.directories[0].checkpoints / ahead.AHEAD).exists()
 
 
+def test_killed_while_a_large_replay_is_saved_ahead_of_a_checkpoint(tmp_path: Path) -> None:
+    whole = Lives(tmp_path / "whole", small("dqn"))
+    broken = Lives(tmp_path / "broken", small("dqn"), segment_bytes=64)
+    assert whole.live() == 0
+    for points, later in moments("large", POINTS):
+        broken.kill(points, later)
+    assert broken.live() == 0
+    assert work(broken.paths[0]) == work(whole.paths[0])
+    segments = list((broken.paths[0] / "checkpoints").glob("0*/agent.replay.steps-*"))
+    assert len(segments) > len(list((whole.paths[0] / "checkpoints").glob("0*/agent.replay.steps-*"))) > 0
+
+
 @pytest.mark.parametrize("name", ["ppo", "ppo_sil", "sarsa_epsilon", "a2c_n_step"])
 def test_a_member_of_a_pack_may_go_on_alone_with_the_same_curve_up_to_rounding(name: str, tmp_path: Path) -> None:
     agent, env = CASES[name]
