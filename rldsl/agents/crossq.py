@@ -12,7 +12,7 @@ from rldsl.agents.soft_actor_critic import SoftAgent, act
 from rldsl.maths.members import member_mean
 from rldsl.maths.off_policy_losses import combine_critics, critics_loss
 from rldsl.maths.returns import expected_soft_value, td_target
-from rldsl.nets.critic import Critic, Twins, beside, twice
+from rldsl.nets.critic import Critic, Twins, beside
 from rldsl.nets.heads import Policy
 from rldsl.nets.layout import Layout, Params, scope
 from rldsl.nets.policy_network import PolicyNetwork
@@ -52,10 +52,10 @@ class CrossQAgent(SoftAgent[CrossQ]):
         target = td_target(batch["reward"], value.detach(), batch["terminated"], batch["discount"])
         loss = critics_loss(q, target)
         figures = torch.stack([loss, member_mean(q.flatten(1))], 1)
-        return loss, torch.cat([figures, statistics.reshape(len(loss), -1)], 1)
+        return loss, torch.cat([figures, statistics.flatten(1)], 1)
 
     def _judge_jointly(self, params: Params, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """q(s, a) `[M, 2, B]`, V(s') `[M, B]` and the statistics `[2 M, S]`, from one pass through the critics."""
+        """q(s, a) `[M, 2, B]`, V(s') `[M, B]` and the statistics `[M, 2, S]`, from one pass through the critics."""
         actor, now, later = self.network.layout.views(batch["actor"]), batch["observation"], batch["next_observation"]
         policy, alpha = self.network.policy(actor, later), actor["log_alpha"].exp() * self.spec.critic_entropy
         if self.actions.discrete:
@@ -71,11 +71,15 @@ class CrossQAgent(SoftAgent[CrossQ]):
         q, next_q = outputs.squeeze(-1).chunk(2, 2)
         return q, combine_critics(next_q, self.spec.twins) - alpha.unsqueeze(1) * log_prob, statistics
 
-    def _train_critics(self, params: Params, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """What the critics' heads give, `[M, 2, B, ...]`, and their statistics."""
+    def _train_critics(self, params: Params, inputs: Tensor) -> tuple[Tensor, ...]:
+        """What the critics' heads give, `[M, 2, B, ...]`, and their statistics, `[M, 2, S]`."""
         critic = self.twins.critic
-        features, statistics = critic.trunk.train(scope(params, "trunk."), twice(inputs))  # type: ignore[attr-defined]
-        return critic.head.forward(params, features).unflatten(0, (-1, 2)), statistics
+
+        def train(params: Params, inputs: Tensor) -> tuple[Tensor, Tensor]:
+            features, statistics = critic.trunk.train(scope(params, "trunk."), inputs)  # type: ignore[attr-defined]
+            return critic.head.forward(params, features), statistics
+
+        return self.twins.both(train, params, inputs)
 
     def train_policy(self, params: Params, observation: Tensor) -> tuple[Policy, Tensor]:
         trunk: RenormTrunk = self.network.trunk  # type: ignore[assignment]

@@ -18,8 +18,10 @@ from rldsl.maths.off_policy_losses import combine_critics, critics_loss
 from rldsl.maths.returns import expected_soft_value, td_target
 from rldsl.maths.target_networks import soft_update
 from rldsl.nets.critic import Critic, Twins
-from rldsl.nets.layout import Params
+from rldsl.nets.layout import Params, prefixed, scope
 from rldsl.spec.off_policy import SAC
+
+TARGETS = "target."
 
 
 class SACAgent(SoftAgent[SAC]):
@@ -28,6 +30,7 @@ class SACAgent(SoftAgent[SAC]):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         self.targets = self.critics.flat.clone()
+        self._targets = prefixed(TARGETS, self.critics.pieces(self.targets))
 
     def build_critics(self) -> Twins:
         return Twins(Critic.build(self.spec.critic_net or self.spec.net, self.setting.spaces))
@@ -35,11 +38,12 @@ class SACAgent(SoftAgent[SAC]):
     def critic_coefficients(self, frame: int) -> Batch:
         return self.coefficients.at(frame, "tau")
 
-    def after_critics(self, flat: Tensor, batch: Batch, coefficients: Batch) -> None:
-        soft_update(batch["targets"], flat, coefficients["tau"])
+    def after_critics(self, pieces: Params, batch: Batch, coefficients: Batch) -> None:
+        for name, target in scope(batch, TARGETS).items():
+            soft_update(target, pieces[name], coefficients["tau"])
 
     def critic_batch(self, batch: Batch) -> Batch:
-        return {**batch, "actor": self.update.flat, "targets": self.targets}
+        return {**batch, "actor": self.update.flat, **self._targets}
 
     def critic_loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
         """(q(s, a) - r - gamma * V(s'))^2, of both critics."""
@@ -57,7 +61,7 @@ class SACAgent(SoftAgent[SAC]):
 
     def _next_value(self, batch: Batch) -> Tensor:
         """V(s') = E[q'(s', a) - alpha * log pi(a|s')], `[M, B]`; the critics may be spared the entropy."""
-        actor, targets = self.network.layout.views(batch["actor"]), self.twins.views(batch["targets"])
+        actor, targets = self.network.layout.views(batch["actor"]), self.critics.params(scope(batch, TARGETS))
         observation, alpha = batch["next_observation"], actor["log_alpha"].exp() * self.spec.critic_entropy
         policy = self.network.policy(actor, observation)
         if self.actions.discrete:

@@ -37,8 +37,9 @@ class SelfImitation:
         self.memories = [EpisodeMemory(spec.buffer, shape, dtype, agent.actions.shape) for _ in range(agent.members)]
         own = agent.update
         origin = agent.origin("self-imitation")
-        self.update = Update(agent.network.layout, own.flat, agent.spec.optimizer, self.loss, own.compiled, origin)
-        self.update.state = own.state
+        self.update = Update(
+            agent.network.layout, own.flat, own.optimizer, self.loss, own.compiled, origin, state=own.state
+        )
         self.open: list[list[Transition]] = [[] for _ in range(agent.members * agent.num_envs)]
 
     def learn(self, frame: int, rollout: Rollout) -> None:

@@ -42,13 +42,14 @@ class SoftAgent(OffPolicyAgent[A]):
         self.twins = self.build_critics()
         flat = self.twins.init(self.streams["init"]).to(self.device)
         self.critics = Update(
-            self.twins,
+            self.twins.layout,
             flat,
             self.spec.optimizer,
             self.critic_loss,
             self.update.compiled,
             self.origin("critic_loss"),
-            self.after_critics,
+            views=self.twins.views,
+            then=self.after_critics,
         )
         self.critics_said = torch.full((self.members, len(self.critic_names)), torch.nan)
         self.policy_said = torch.full((self.members, len(self.names) + 1), torch.nan)
@@ -76,8 +77,8 @@ class SoftAgent(OffPolicyAgent[A]):
         """What `critic_loss` and `after_critics` need of them."""
         return {}
 
-    def after_critics(self, flat: Tensor, batch: Batch, coefficients: Batch) -> None:
-        """Follows on a step of the critics, whose parameters are `flat` now."""
+    def after_critics(self, pieces: Params, batch: Batch, coefficients: Batch) -> None:
+        """Follows on a step of the critics, whose parameters are `pieces` now."""
 
     @abstractmethod
     def critic_batch(self, batch: Batch) -> Batch:
@@ -85,7 +86,7 @@ class SoftAgent(OffPolicyAgent[A]):
 
     @abstractmethod
     def critic_loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
-        """Of both critics' parameters `[2 M, ...]`, the loss `[M]` and the figures of `critic_names`, `[M, K]`."""
+        """Of both critics' parameters, the loss `[M]` and the figures of `critic_names`, `[M, K]`."""
 
     def loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
         """E[alpha * log pi - q], and of alpha: the entropy shall be the one aimed at."""

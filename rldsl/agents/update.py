@@ -13,15 +13,20 @@ from torch import Tensor
 
 from rldsl.agents.compiled import CompiledStep
 from rldsl.maths.optimizers import adam, adam_state, adamw, clip_by_norm, rmsprop, rmsprop_state
-from rldsl.nets.layout import Layout, Params
+from rldsl.nets.layout import Layout, Params, prefixed
 from rldsl.spec import optimizer as spec
 from rldsl.spec.compute import Compute
 
 Batch = Mapping[str, Tensor]
 Loss = Callable[[Params, Batch, Batch], tuple[Tensor, Tensor]]
 """From parameters, a batch and coefficients to the loss `[M]` and figures `[M, K]` about it."""
-Then = Callable[[Tensor, Batch, Batch], None]
-"""What else is changed in place after a step, by the new parameters, the batch and the coefficients."""
+Then = Callable[[Params, Batch, Batch], None]
+"""What else is changed in place after a step, by the pieces of the new parameters, the batch and the coefficients."""
+
+WHOLE = ""
+"""The name of a row that is not in pieces."""
+STEP = "step"
+"""In an optimizer's state, the one thing that is not like the parameters."""
 
 REPAYING_STEPS = 20_000
 """Gradient steps from which compiling saves as much as the twenty seconds that it takes the first time."""
@@ -30,7 +35,8 @@ REPAYING_STEPS = 20_000
 class Update:
     """Parameters `[M, P]`, the state of their optimizer, and the function that moves both by one step.
 
-    `origin` is what determines the loss, in words: a compiled step is found again by it in a later process.
+    `origin` is what determines the loss, in words: a compiled step is found again by it in a later process. `views` are
+    what the loss takes of a row, if not what `layout` says.
     """
 
     def __init__(
@@ -41,56 +47,96 @@ class Update:
         loss: Loss,
         compiled: bool,
         origin: str | None = None,
+        *,
+        views: Callable[[Tensor], Params] | None = None,
         then: Then | None = None,
+        state: dict[str, Tensor] | None = None,
     ) -> None:
         self.layout = layout
         self.flat = flat
         self.optimizer = optimizer
         self.loss = loss
+        self.views = views or layout.views
         self.then = then
-        self.state = rmsprop_state(flat) if isinstance(optimizer, spec.RMSprop) else adam_state(flat)
+        self.state = self._first_state() if state is None else state
         self.compiled = compiled
+        self._pieces = self.pieces(flat)
+        self._state = self._state_pieces()
         self._move: Callable[..., Tensor] = (
             CompiledStep(self._whole, origin) if compiled else torch.no_grad()(self._whole)
         )
 
+    def _first_state(self) -> dict[str, Tensor]:
+        return rmsprop_state(self.flat) if isinstance(self.optimizer, spec.RMSprop) else adam_state(self.flat)
+
+    def pieces(self, flat: Tensor) -> Params:
+        """A row as a step changes it: whole, or, compiled for a CPU, as a tensor for each parameter in the same memory.
+
+        So a gradient is used where its product has put it, instead of being copied into a row first. Through numpy:
+        torch would see views of one tensor, and bring it up to date as a whole after each.
+        """
+        if not (self.compiled and flat.is_cpu):
+            return {WHOLE: flat}
+        return {name: torch.from_numpy(view.numpy()) for name, view in self.layout.views(flat).items()}
+
+    def _state_pieces(self) -> Params:
+        pieces: Params = {}
+        for name, tensor in self.state.items():
+            pieces |= {name: tensor} if name == STEP else prefixed(f"{name}.", self.pieces(tensor))
+        return pieces
+
+    def params(self, pieces: Params) -> Params:
+        """What the loss takes, of the pieces of a row."""
+        return self.views(pieces[WHOLE]) if WHOLE in pieces else pieces
+
     def __call__(self, lr: Tensor, max_norm: Tensor, coefficients: Batch, batch: Batch) -> Tensor:
         """One step; returns the loss's figures and the norm of the gradient, `[M, K + 1]`."""
         with without_denormals():
-            return self._move(self.flat, self.state, lr, max_norm, coefficients, batch)
+            return self._move(self._pieces, self._state, lr, max_norm, coefficients, batch)
 
     def _whole(
-        self, flat: Tensor, state: dict[str, Tensor], lr: Tensor, max_norm: Tensor, coefficients: Batch, batch: Batch
+        self, pieces: Params, state: Params, lr: Tensor, max_norm: Tensor, coefficients: Batch, batch: Batch
     ) -> Tensor:
-        def total(flat: Tensor) -> tuple[Tensor, Tensor]:
-            loss, figures = self.loss(self.layout.views(flat), batch, coefficients)
+        def total(pieces: Params) -> tuple[Tensor, Tensor]:
+            loss, figures = self.loss(self.params(pieces), batch, coefficients)
             return loss.sum(), figures.detach()
 
-        grad, figures = self._gradient(total, flat)
-        grad, norm = clip_by_norm(grad, max_norm)
-        self._apply(flat, grad, state, lr)
+        grads, figures = self._gradients(total, pieces)
+        grads, norm = clip_by_norm(grads, max_norm)
+        self._apply(pieces, grads, state, lr)
         if self.then is not None:
-            self.then(flat, batch, coefficients)
+            self.then(pieces, batch, coefficients)
         return torch.cat([figures, norm.unsqueeze(1)], 1)
 
-    def _gradient(self, total: Callable[[Tensor], tuple[Tensor, Tensor]], flat: Tensor) -> tuple[Tensor, Tensor]:
-        """The same gradient twice: what compiles is slow when eager."""
+    def _gradients(
+        self, total: Callable[[Params], tuple[Tensor, Tensor]], pieces: Params
+    ) -> tuple[Mapping[str, Tensor], Tensor]:
+        """The same gradients twice: what compiles is slow when eager."""
         if self.compiled:
-            gradient: tuple[Tensor, Tensor] = torch.func.grad(total, has_aux=True)(flat)
-            return gradient
+            gradients: tuple[Params, Tensor] = torch.func.grad(total, has_aux=True)(pieces)
+            return gradients
         with torch.enable_grad():
-            leaf = flat.detach().requires_grad_()
-            loss, figures = total(leaf)
-            return torch.autograd.grad(loss, leaf)[0], figures
+            leaves = {name: piece.detach().requires_grad_() for name, piece in pieces.items()}
+            loss, figures = total(leaves)
+            grads = torch.autograd.grad(loss, list(leaves.values()))
+            return dict(zip(leaves, grads, strict=True)), figures
 
-    def _apply(self, flat: Tensor, grad: Tensor, state: dict[str, Tensor], lr: Tensor) -> None:
+    def _apply(self, pieces: Params, grads: Mapping[str, Tensor], state: Params, lr: Tensor) -> None:
+        if STEP in state:
+            state[STEP].add_(1)
+        rates = self.layout.views(lr) if lr.dim() > 1 and WHOLE not in pieces else dict.fromkeys(pieces, lr)
+        for name, piece in pieces.items():
+            own = {kind: state.get(f"{kind}.{name}", state.get(kind)) for kind in self.state}
+            self._move_piece(piece, grads[name], own, rates[name])
+
+    def _move_piece(self, piece: Tensor, grad: Tensor, state: Any, lr: Tensor) -> None:
         match self.optimizer:
             case spec.AdamW(betas=(beta1, beta2), eps=eps, weight_decay=decay):
-                adamw(flat, grad, state, lr, torch.full_like(flat[:, 0], decay), beta1, beta2, eps)
+                adamw(piece, grad, state, lr, torch.full_like(lr, decay), beta1, beta2, eps)
             case spec.Adam(betas=(beta1, beta2), eps=eps):
-                adam(flat, grad, state, lr, beta1, beta2, eps)
+                adam(piece, grad, state, lr, beta1, beta2, eps)
             case spec.RMSprop(alpha=alpha, eps=eps):
-                rmsprop(flat, grad, state, lr, alpha, eps)
+                rmsprop(piece, grad, state, lr, alpha, eps)
             case other:
                 raise TypeError(f"there is no optimizer {type(other).__name__}")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from typing import Self
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rldsl.envs.contract import Discrete, Spaces
 from rldsl.nets.heads import Head
-from rldsl.nets.layout import Params, scope
+from rldsl.nets.layout import Layout, Params, scope
 from rldsl.nets.network import Parameters, Part
 from rldsl.nets.trunk import MakeTrunk, Trunk, as_float, build_trunk
 from rldsl.spec.net import Net
@@ -54,42 +54,50 @@ def beside(obs: Tensor, action: Tensor) -> Tensor:
     return torch.cat((as_float(obs).flatten(2), action), -1)
 
 
+BOTH = ("first.", "second.")
+
+
 @dataclass(frozen=True)
 class Twins:
-    """Two critics of each member: in its flat row they lie side by side, to their network they are members."""
+    """Two critics of each member, that lie side by side in its flat row."""
 
     critic: Critic
+    layout: Layout = field(init=False, repr=False, compare=False)
+    """Of both critics, each behind its own prefix."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layout", Layout.join(dict.fromkeys(BOTH, self.critic.layout)))
 
     def views(self, flat: Tensor) -> Params:
-        """The parameters `[2 M, *shape]` inside `flat` `[M, 2 P]`."""
+        """The parameters inside `flat` `[M, 2 P]`: of one critic after the other, or of both as if members,
+        `[2 M, *shape]`."""
+        if one_by_one(flat):
+            return self.layout.views(flat)
         return self.critic.layout.views(flat.view(-1, self.critic.layout.size))
 
     def init(self, generators: Sequence[np.random.Generator]) -> Tensor:
         """`[M, 2 P]`: both critics of a member from its own generator."""
         return torch.stack([self.critic.init([rng, rng]).flatten() for rng in generators])
 
-    def q(self, params: Mapping[str, Tensor], obs: Tensor, action: Tensor) -> Tensor:
+    def q(self, params: Params, obs: Tensor, action: Tensor) -> Tensor:
         """`[M, 2, B]`, as `Critic.q`."""
-        if one_by_one(obs):
-            return torch.stack([self.critic.q(one, obs, action) for one in apart(params)], 1)
-        return self.critic.q(params, twice(obs), twice(action)).unflatten(0, (-1, 2))
+        return self.both(lambda *given: (self.critic.q(*given),), params, obs, action)[0]
 
-    def values(self, params: Mapping[str, Tensor], obs: Tensor) -> Tensor:
+    def values(self, params: Params, obs: Tensor) -> Tensor:
         """`[M, 2, B, A]`, as `Critic.values`."""
-        if one_by_one(obs):
-            return torch.stack([self.critic.values(one, obs) for one in apart(params)], 1)
-        return self.critic.values(params, twice(obs)).unflatten(0, (-1, 2))
+        return self.both(lambda *given: (self.critic.values(*given),), params, obs)[0]
+
+    def both(self, one: Callable[..., tuple[Tensor, ...]], params: Params, *seen: Tensor) -> tuple[Tensor, ...]:
+        """`[M, 2, ...]` each: what a function of one critic's parameters and of `seen` `[M, ...]` gives for both."""
+        if one_by_one(seen[0]):
+            said = [one(scope(params, prefix), *seen) for prefix in BOTH]
+            return tuple(torch.stack(pair, 1) for pair in zip(*said, strict=True))
+        return tuple(given.unflatten(0, (-1, 2)) for given in one(params, *map(twice, seen)))
 
 
-def one_by_one(obs: Tensor) -> bool:
+def one_by_one(on: Tensor) -> bool:
     """Compiled for a CPU, the layers of one critic stay in its cache; elsewhere fewer, larger products are better."""
-    return torch.compiler.is_compiling() and obs.is_cpu
-
-
-def apart(params: Mapping[str, Tensor]) -> list[Params]:
-    """The parameters `[2 M, ...]` of both critics as those of each, `[M, ...]`."""
-    pairs = {name: both.unflatten(0, (-1, 2)).unbind(1) for name, both in params.items()}
-    return [{name: pair[number] for name, pair in pairs.items()} for number in range(2)]
+    return torch.compiler.is_compiling() and on.is_cpu
 
 
 def twice(items: Tensor) -> Tensor:

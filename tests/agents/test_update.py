@@ -73,6 +73,19 @@ def test_members_move_as_plain_modules_under_torch_do(ours: Optimizer, theirs: C
             torch.testing.assert_close(one.flat[member], expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("optimizer", [one for one, _ in OPTIMIZERS], ids=lambda one: one.kind)
+@pytest.mark.parametrize("lr", [LR, LAYOUT.per_parameter(LR, {"bias": LR / 2})], ids=["a member", "a parameter"])
+def test_in_pieces_a_row_moves_as_it_does_whole(optimizer: Optimizer, lr: Tensor) -> None:
+    """What a compiled update does, without the compiler."""
+    whole, pieces = update(optimizer), update(optimizer, compiled=True)
+    pieces._move = torch.no_grad()(pieces._whole)
+    for batch in batches(5):
+        torch.testing.assert_close(*(one(lr, MAX_NORM, SCALE, batch) for one in (whole, pieces)))
+    torch.testing.assert_close(whole.flat, pieces.flat)
+    for name, tensor in whole.state.items():
+        torch.testing.assert_close(tensor, pieces.state[name])
+
+
 needs_a_compiler = pytest.mark.skipif(
     not any(map(shutil.which, ("g++", "c++", "clang++"))),
     reason="THE COMPILED UPDATE IS NOT TESTED: there is no C++ compiler on this machine",

@@ -14,8 +14,8 @@ DECAY = torch.tensor([0.0, 0.01, 0.1])
 
 Step = Callable[[Tensor, Tensor, optimizers.State], None]
 STEP: dict[str, Step] = {
-    "adam": lambda p, g, s: optimizers.adam(p, g, s, LR, beta1=0.5, eps=1e-5),
-    "adamw": lambda p, g, s: optimizers.adamw(p, g, s, LR[:, None], DECAY),
+    "adam": lambda p, g, s: optimizers.adam(p, g, counted(s), LR, beta1=0.5, eps=1e-5),
+    "adamw": lambda p, g, s: optimizers.adamw(p, g, counted(s), LR[:, None], DECAY),
     "rmsprop": lambda p, g, s: optimizers.rmsprop(p, g, s, LR, alpha=0.95, eps=1e-5),
 }
 REFERENCE: dict[str, Callable[[Tensor, int], torch.optim.Optimizer]] = {
@@ -28,6 +28,11 @@ REFERENCE: dict[str, Callable[[Tensor, int], torch.optim.Optimizer]] = {
 def start(name: str) -> tuple[Tensor, optimizers.State]:
     params = torch.randn(M, P, generator=torch.Generator().manual_seed(0))
     return params, (optimizers.rmsprop_state if name == "rmsprop" else optimizers.adam_state)(params)
+
+
+def counted(state: optimizers.State) -> optimizers.State:
+    state["step"].add_(1)
+    return state
 
 
 def gradients() -> Tensor:
@@ -56,7 +61,8 @@ def test_first_adam_step_by_hand() -> None:
     # 1 - .1 * 2 / 2 = .9 and 1 + .1 * .5 / (.5 + .5) = 1.05
     for grad, eps, want in ((2.0, 0.0, 0.9), (-0.5, 0.5, 1.05)):
         params = torch.ones(1, 1)
-        optimizers.adam(params, torch.full((1, 1), grad), optimizers.adam_state(params), torch.tensor([0.1]), eps=eps)
+        state = counted(optimizers.adam_state(params))
+        optimizers.adam(params, torch.full((1, 1), grad), state, torch.tensor([0.1]), eps=eps)
         torch.testing.assert_close(params, torch.tensor([[want]]))
 
 
@@ -75,8 +81,8 @@ def test_a_member_with_nan_gradients_touches_no_other(name: str) -> None:
         for grad in gradients()[:5]:
             clean = grad.clone()
             clean[0] = torch.nan if poison else clean[0]
-            clipped, _ = optimizers.clip_by_norm(clean, torch.full((M,), 0.5))
-            STEP[name](params, clipped, state)
+            clipped, _ = optimizers.clip_by_norm({"": clean}, torch.full((M,), 0.5))
+            STEP[name](params, clipped[""], state)
         results.append((params, state))
     (params, state), (poisoned, poisoned_state) = results
     assert poisoned[0].isnan().all()
@@ -85,18 +91,20 @@ def test_a_member_with_nan_gradients_touches_no_other(name: str) -> None:
 
 
 def test_clip_by_norm_by_hand() -> None:
-    grad = torch.tensor([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
+    grads = {"a": torch.tensor([[3.0], [0.3], [0.0]]), "b": torch.tensor([4.0, 0.4, 0.0])}
     # norms 5, .5, 0 against 1, 1, 1: the first becomes 3 / 5, 4 / 5
-    clipped, norm = optimizers.clip_by_norm(grad, torch.ones(3))
+    clipped, norm = optimizers.clip_by_norm(grads, torch.ones(3))
     torch.testing.assert_close(norm, torch.tensor([5.0, 0.5, 0.0]))
-    torch.testing.assert_close(clipped, torch.tensor([[0.6, 0.8], [0.3, 0.4], [0.0, 0.0]]))
+    torch.testing.assert_close(clipped["a"], torch.tensor([[0.6], [0.3], [0.0]]))
+    torch.testing.assert_close(clipped["b"], torch.tensor([0.8, 0.4, 0.0]))
 
 
 def test_clip_by_norm_is_as_in_torch_for_each_member() -> None:
     grad, limit = gradients()[0], torch.tensor([0.5, 1000.0, 10.0])
-    clipped, norm = optimizers.clip_by_norm(grad, limit)
+    parts = {"a": grad[:, :4].reshape(M, 2, 2), "b": grad[:, 4:]}
+    clipped, norm = optimizers.clip_by_norm(parts, limit)
     for m in range(M):
         p = torch.zeros(P, requires_grad=True)
         p.grad = grad[m].clone()
         torch.testing.assert_close(norm[m], torch.nn.utils.clip_grad_norm_([p], float(limit[m])))
-        torch.testing.assert_close(clipped[m], p.grad)
+        torch.testing.assert_close(torch.cat([clipped["a"][m].flatten(), clipped["b"][m]]), p.grad)

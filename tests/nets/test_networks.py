@@ -151,8 +151,9 @@ def test_a_whole_update_of_a_fresh_network_compiles_into_one_graph(net: Net) -> 
         return policy.mean.square().sum() + policy.log_std.sum() + value.square().sum()
 
     def update(flat: Tensor, moments: dict[str, Tensor]) -> None:
-        grad, _ = clip_by_norm(torch.func.grad(loss)(flat), torch.ones(M))
-        adam(flat, grad, moments, torch.full((M,), 1e-2))
+        grads, _ = clip_by_norm({"": torch.func.grad(loss)(flat)}, torch.ones(M))
+        moments["step"].add_(1)
+        adam(flat, grads[""], moments, torch.full((M,), 1e-2))
 
     before = 0.1 * torch.randn(M, network.layout.size)
     eager, compiled = before.clone(), before.clone()
