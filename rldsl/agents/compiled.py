@@ -24,13 +24,18 @@ class CompiledStep:
 
     All calls have tensors of the same shapes, under the same names. The first one traces and compiles, unless the
     library of an `origin` (what determines the code of the method) is on disk; it notes where the inputs of the graph
-    come from, and the calls that follow hand them over.
+    come from, and the calls that follow hand them over. The first `steady` arguments are the same in every call.
     """
 
-    def __init__(self, method: Any, origin: str | None = None) -> None:
+    def __init__(self, method: Any, origin: str | None = None, steady: int = 0) -> None:
         self._method = method
         self._origin = origin
+        self._steady = steady
         self._graph: Graph | None = None
+        self._inputs: list[Tensor] = []
+        """What the graph was last called with."""
+        self._changing: list[tuple[int, int, str | None]] = []
+        """Which of the inputs change from call to call, and their places."""
         self._places: list[Place] = []
         self._held: list[Tensor] = []
         """Inputs that are no arguments; the last place is theirs."""
@@ -40,22 +45,32 @@ class CompiledStep:
     def __call__(self, *arguments: Tensor | Batch) -> Tensor:
         if self._graph is None:
             return self._first(arguments)
-        given: Any = (*arguments, self._held)
-        return self._graph([given[at] if key is None else given[at][key] for at, key in self._places])[0]
+        given: Any = arguments
+        for index, at, key in self._changing:
+            self._inputs[index] = given[at] if key is None else given[at][key]
+        return self._graph(self._inputs)[0]
 
     @torch.no_grad()
     def _first(self, arguments: Sequence[Tensor | Batch]) -> Tensor:
-        arguments = _apart(arguments)
-        leaves = _leaves(arguments)
+        apart = _apart(arguments)
+        leaves = _leaves(apart)
         origin = self._origin and digest_of(self._origin, *(f"{place} {_kind(one)}" for place, one in leaves))
         if origin and (found := Libraries().find(origin)) and (graph := load(found.path)):
             self._graph, self._places = graph, found.places
+            self._note_inputs(arguments)
             return self(*arguments)
-        result: Tensor = self._traced()(*arguments)
+        result: Tensor = self._traced()(*apart)
         self._note_places(leaves, len(arguments))
+        self._note_inputs(arguments)
         if origin and self._library and not self._held:
             Libraries().name(origin, self._library, self._places)
         return result
+
+    def _note_inputs(self, arguments: Sequence[Tensor | Batch]) -> None:
+        given: Any = (*arguments, self._held)
+        self._inputs = [given[at] if key is None else given[at][key] for at, key in self._places]
+        places = enumerate(self._places)
+        self._changing = [(i, at, key) for i, (at, key) in places if self._steady <= at < len(arguments)]
 
     def _note_places(self, leaves: Sequence[tuple[Place, Tensor]], behind: int) -> None:
         by_tensor = {id(one): place for place, one in leaves}

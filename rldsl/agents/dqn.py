@@ -87,8 +87,8 @@ class DQNAgent(OffPolicyAgent[DQN]):
             return None
         return np.full(self.members, value_at(self.spec.prioritized.beta, frame, self.setting.frames))
 
-    def more(self, frame: int) -> dict[str, Tensor]:
-        return {"explore": self.coefficients.one(self._explorer, frame)}
+    def more(self, frame: int) -> dict[str, np.ndarray]:
+        return {"explore": np.array(self.coefficients.numbers(self._explorer, frame))}
 
     def state(self, member: int) -> dict[str, Any]:
         return super().state(member) | {"target": self.target[member].cpu().numpy().copy()}

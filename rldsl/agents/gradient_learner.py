@@ -24,6 +24,7 @@ from rldsl.spec.optimizer import Optimizer
 from rldsl.spec.schedule import Schedule
 
 STREAMS = ("init", "act", "shuffle", "replay", "noise")
+Figures = Tensor | np.ndarray
 
 
 class GradientSpec(Protocol):
@@ -102,11 +103,12 @@ class GradientLearner(Learner, Generic[S]):
         """Of each member `[M]`, or of each parameter `[M, P]`."""
         return self.coefficients.one("lr", frame)
 
-    def say(self, frame: int, figures: Tensor, **more: Tensor) -> None:
-        """Keeps the figures `[M, K]` of an iteration for the next log point."""
-        by_name = dict(zip((*self.names, "grad_norm"), figures.unbind(1), strict=True)) | more
-        by_name["lr"] = self.coefficients.one("lr", frame)
-        self._figures = torch.stack([by_name[name] for name in self.columns], 1).cpu().numpy()
+    def say(self, frame: int, figures: Figures, **more: Figures) -> None:
+        """Keeps the figures `[M, K]` of an iteration, and more `[M]`, for the next log point."""
+        by_name = dict(zip((*self.names, "grad_norm"), as_array(figures).T, strict=True))
+        by_name |= {name: as_array(one) for name, one in more.items()}
+        by_name["lr"] = np.array(self.coefficients.numbers("lr", frame))
+        self._figures = np.stack([by_name[name] for name in self.columns], 1).astype(np.float32, copy=False)
 
     def figures(self) -> Mapping[str, np.ndarray]:
         return dict(zip(self.columns, self._figures.T, strict=True))
@@ -146,3 +148,7 @@ class GradientLearner(Learner, Generic[S]):
         self.actor.state = self.actor.state.copy()
         self.actor.state[member] = state["actor"]
         self._figures[member] = state["figures"]
+
+
+def as_array(figures: Figures) -> np.ndarray:
+    return figures.cpu().numpy() if isinstance(figures, Tensor) else figures

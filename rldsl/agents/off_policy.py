@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rldsl.agents.contract import Policy, Setting, World
-from rldsl.agents.gradient_learner import GradientLearner
+from rldsl.agents.gradient_learner import GradientLearner, as_array
 from rldsl.agents.policies import ActionSpace
 from rldsl.maths.replay_size import ReplayShape
 from rldsl.maths.streams import stream
@@ -39,6 +39,7 @@ class OffPolicyAgent(GradientLearner[S]):
         self.begun = False
         """Whether the replay has the present observations."""
         self._said: tuple[int, Tensor] | None = None
+        self._unbinds: dict[str, tuple[np.ndarray, Sequence[Tensor]]] = {}
 
     def gradient_steps(self) -> int:
         return self.spec.updates(self.setting.frames)
@@ -89,9 +90,17 @@ class OffPolicyAgent(GradientLearner[S]):
     def _batches(self, count: int, frame: int) -> Iterator[Batch]:
         """All batches of one step are drawn at once."""
         drawn = self.draw(count, frame)
-        tensors = [torch.from_numpy(array).to(self.device).unbind(0) for array in drawn.values()]
+        tensors = [self._unbound(name, array) for name, array in drawn.items()]
         for step in zip(*tensors, strict=True):
             yield dict(zip(drawn, step, strict=True))
+
+    def _unbound(self, name: str, array: np.ndarray) -> Sequence[Tensor]:
+        """A tensor for each batch; of memory that is drawn into again and again, a CPU's are made once."""
+        last, tensors = self._unbinds.get(name, (None, ()))
+        if last is not array or not tensors[0].is_cpu:
+            tensors = torch.from_numpy(array).to(self.device).unbind(0)
+            self._unbinds[name] = array, tensors
+        return tensors
 
     def draw(self, count: int, frame: int) -> dict[str, np.ndarray]:
         """What so many batches are made of, `[count, M, B, ...]`."""
@@ -139,11 +148,12 @@ class OffPolicyAgent(GradientLearner[S]):
             self.say(frame, self.figures_of(figures), **self.more(frame))
             self._said = None
 
-    def figures_of(self, said: Tensor) -> Tensor:
+    def figures_of(self, said: Tensor) -> np.ndarray:
         """The figures of `names` and the gradient's norm, from what an update gave: there may be more between them."""
-        return torch.cat((said[:, : len(self.names)], said[:, -1:]), 1)
+        figures = as_array(said)
+        return np.concatenate((figures[:, : len(self.names)], figures[:, -1:]), 1)
 
-    def more(self, frame: int) -> dict[str, Tensor]:
+    def more(self, frame: int) -> dict[str, np.ndarray]:
         """Figures beside those of the loss, `[M]` each."""
         return {}
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from rldsl.agents.contract import Setting
+from rldsl.agents.gradient_learner import as_array
 from rldsl.agents.off_policy import Batch, OffPolicyAgent
 from rldsl.agents.update import Update
 from rldsl.maths.distributions import squashed_gaussian_log_prob, squashed_gaussian_sample
@@ -51,6 +52,7 @@ class SoftAgent(OffPolicyAgent[A]):
             views=self.twins.views,
             then=self.after_critics,
         )
+        self._noise = dict.fromkeys(("next_noise", "noise"), np.empty(0, np.float32))
         self.critics_said = torch.full((self.members, len(self.critic_names)), torch.nan)
         self.policy_said = torch.full((self.members, len(self.names) + 1), torch.nan)
 
@@ -119,11 +121,18 @@ class SoftAgent(OffPolicyAgent[A]):
         """Continuous actions also need noise, for the next action and for the policy's own."""
         drawn = super().draw(count, frame)
         if not self.actions.discrete:
-            shape = (count, self.spec.batch, self.actions.size)
-            for name in ("next_noise", "noise"):
-                noise = [random.standard_normal(shape, np.float32) for random in self.streams["noise"]]
-                drawn[name] = np.stack(noise, 1)
+            drawn |= self._draw_noise(count)
         return drawn
+
+    def _draw_noise(self, count: int) -> dict[str, np.ndarray]:
+        """`[count, M, B, A]` each, in the memory of the last call if that was for as many."""
+        if len(self._noise["noise"]) != count:
+            shape = (count, self.members, self.spec.batch, self.actions.size)
+            self._noise = {name: np.empty(shape, np.float32) for name in self._noise}
+        for noise in self._noise.values():
+            for member, random in enumerate(self.streams["noise"]):
+                noise[:, member] = random.standard_normal(noise[:, member].shape, np.float32)
+        return self._noise
 
     def _first_alpha(self) -> Tensor:
         specs: Any = self.setting.specs
@@ -136,8 +145,12 @@ class SoftAgent(OffPolicyAgent[A]):
         chosen = [own(one) if one.target_entropy is None else one.target_entropy for one in specs]  # type: ignore[attr-defined]
         return torch.tensor(chosen, dtype=torch.float32, device=self.device)
 
-    def more(self, frame: int) -> dict[str, Tensor]:
-        return dict(zip(self.critic_names, self.critics_said.unbind(1), strict=False))
+    def more(self, frame: int) -> dict[str, np.ndarray]:
+        return dict(zip(self.critic_names, self._critics_figures.T, strict=True))
+
+    @property
+    def _critics_figures(self) -> np.ndarray:
+        return as_array(self.critics_said)[:, : len(self.critic_names)]
 
     def diverged(self) -> np.ndarray:
         return super().diverged() | ~torch.isfinite(self.critics.flat.sum(1)).cpu().numpy()
@@ -148,19 +161,19 @@ class SoftAgent(OffPolicyAgent[A]):
             tensor[member] = 0.0
 
     def state(self, member: int) -> dict[str, Any]:
-        said = {"policy": self.figures_of(self.policy_said), "critics": self.critics_said[:, : len(self.critic_names)]}
+        said = {"policy": self.figures_of(self.policy_said), "critics": self._critics_figures}
         return super().state(member) | {
             "critics": self.critics.save(member),
-            "said": {name: tensor[member].cpu().numpy().copy() for name, tensor in said.items()},
+            "said": {name: figures[member].copy() for name, figures in said.items()},
         }
 
     def restore(self, member: int, state: Mapping[str, Any]) -> None:
         super().restore(member, state)
         self.critics.load(member, state["critics"])
-        self.policy_said = self.figures_of(self.policy_said).clone()
-        self.critics_said = self.critics_said[:, : len(self.critic_names)].clone()
-        self.policy_said[member] = torch.from_numpy(np.array(state["said"]["policy"]))
-        self.critics_said[member] = torch.from_numpy(np.array(state["said"]["critics"]))
+        said = {"policy": self.figures_of(self.policy_said), "critics": self._critics_figures.copy()}
+        for name, figures in said.items():
+            figures[member] = state["said"][name]
+        self.policy_said, self.critics_said = map(torch.from_numpy, said.values())
 
 
 def act(policy: Policy, noise: Tensor) -> tuple[Tensor, Tensor]:

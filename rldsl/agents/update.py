@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rldsl.agents.compiled import CompiledStep
-from rldsl.maths.optimizers import adam, adam_state, adamw, clip_by_norm, rmsprop, rmsprop_state
+from rldsl.maths.optimizers import adam, adam_state, adamw, bias_corrections, clip_by_norm, rmsprop, rmsprop_state
 from rldsl.nets.layout import Layout, Params, prefixed
 from rldsl.spec import optimizer as spec
 from rldsl.spec.compute import Compute
@@ -63,7 +64,7 @@ class Update:
         self._pieces = self.pieces(flat)
         self._state = self._state_pieces()
         self._move: Callable[..., Tensor] = (
-            CompiledStep(self._whole, origin) if compiled else torch.no_grad()(self._whole)
+            CompiledStep(self._whole, origin, steady=2) if compiled else torch.no_grad()(self._whole)
         )
 
     def _first_state(self) -> dict[str, Tensor]:
@@ -122,23 +123,24 @@ class Update:
             return dict(zip(leaves, grads, strict=True)), figures
 
     def _apply(self, pieces: Params, grads: Mapping[str, Tensor], state: Params, lr: Tensor) -> None:
-        if STEP in state:
-            state[STEP].add_(1)
+        move = self._mover(state)
         rates = self.layout.views(lr) if lr.dim() > 1 and WHOLE not in pieces else dict.fromkeys(pieces, lr)
         for name, piece in pieces.items():
-            own = {kind: state.get(f"{kind}.{name}", state.get(kind)) for kind in self.state}
-            self._move_piece(piece, grads[name], own, rates[name])
+            own = {kind: state[f"{kind}.{name}"] for kind in self.state if kind != STEP}
+            move(piece, grads[name], own, rates[name])
 
-    def _move_piece(self, piece: Tensor, grad: Tensor, state: Any, lr: Tensor) -> None:
+    def _mover(self, state: Params) -> Callable[..., None]:
+        """The optimizer's step, of a piece, its gradient, its own state and its learning rate."""
         match self.optimizer:
-            case spec.AdamW(betas=(beta1, beta2), eps=eps, weight_decay=decay):
-                adamw(piece, grad, state, lr, torch.full_like(lr, decay), beta1, beta2, eps)
-            case spec.Adam(betas=(beta1, beta2), eps=eps):
-                adam(piece, grad, state, lr, beta1, beta2, eps)
             case spec.RMSprop(alpha=alpha, eps=eps):
-                rmsprop(piece, grad, state, lr, alpha, eps)
-            case other:
-                raise TypeError(f"there is no optimizer {type(other).__name__}")
+                return partial(rmsprop, alpha=alpha, eps=eps)
+            case spec.Adam(betas=(beta1, beta2), eps=eps) | spec.AdamW(betas=(beta1, beta2), eps=eps):
+                corrections = bias_corrections(state[STEP].add_(1), beta1, beta2)
+                settings = {"corrections": corrections, "beta1": beta1, "beta2": beta2, "eps": eps}
+                if isinstance(self.optimizer, spec.AdamW):
+                    return partial(adamw, weight_decay=self.optimizer.weight_decay, **settings)
+                return partial(adam, **settings)
+        raise TypeError(f"there is no optimizer {type(self.optimizer).__name__}")
 
     def save(self, member: int) -> dict[str, Any]:
         """One member's parameters and optimizer state."""

@@ -1,8 +1,7 @@
 """Optimizer steps on parameters `[M, ...]`: a learning rate, a step count and a gradient norm for each member.
 
-A step changes parameters and state in place and returns nothing; it runs eagerly or inside a compiled function. The
-state is a dict of tensors, so that it can be checkpointed as it is. Where there is a step count, it is the caller's:
-tensors that move together share it.
+A step changes a tensor of parameters and what `state` keeps of it in place and returns nothing; it runs eagerly or
+inside a compiled function. The state is a dict of tensors, so that it can be checkpointed as it is.
 """
 
 import math
@@ -21,24 +20,29 @@ def adam_state(params: Tensor) -> dict[str, Tensor]:
     return {"m": torch.zeros_like(params), "v": torch.zeros_like(params), "step": torch.zeros_like(params[:, 0])}
 
 
+def bias_corrections(step: Tensor, beta1: float = 0.9, beta2: float = 0.999) -> tuple[Tensor, Tensor]:
+    """1 / (1 - beta1^t) and 1 / sqrt(1 - beta2^t), `[M]`, for all tensors that take the step t together."""
+    return once(1 / _bias_correction(beta1, step)), once(_bias_correction(beta2, step).rsqrt())
+
+
 @torch.no_grad()
 def adam(
     params: Tensor,
     grad: Tensor,
     state: State,
     lr: Tensor,
+    corrections: tuple[Tensor, Tensor],
     beta1: float = 0.9,
     beta2: float = 0.999,
     eps: float = 1e-8,
 ) -> None:
     """p -= lr * m_hat / (sqrt(v_hat) + eps), with m, v the moving averages of g, g^2 and the hats their division by
-    1 - beta^t (Kingma & Ba 2015, arXiv:1412.6980, algorithm 1). `step` counts this one; `lr` is `[M]` or as params."""
-    m, v, step = state["m"], state["v"], state["step"]
+    1 - beta^t (Kingma & Ba 2015, arXiv:1412.6980, algorithm 1). `lr` is `[M]` or like `params`."""
+    m, v = state["m"], state["v"]
+    of_m, of_root_v = (per_member(one, params) for one in corrections)
     m.lerp_(grad, 1 - beta1)
     v.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-    size = per_member(lr, params) * per_member(once(1 / _bias_correction(beta1, step)), params)
-    denominator = v.sqrt().mul_(per_member(once(_bias_correction(beta2, step).rsqrt()), params)).add_(eps)
-    params.addcmul_(m / denominator, size, value=-1)
+    params.addcmul_(m / v.sqrt().mul_(of_root_v).add_(eps), per_member(lr, params) * of_m, value=-1)
 
 
 @torch.no_grad()
@@ -47,14 +51,15 @@ def adamw(
     grad: Tensor,
     state: State,
     lr: Tensor,
-    weight_decay: Tensor,
+    corrections: tuple[Tensor, Tensor],
+    weight_decay: float,
     beta1: float = 0.9,
     beta2: float = 0.999,
     eps: float = 1e-8,
 ) -> None:
-    """p *= 1 - lr * weight_decay, then `adam` (Loshchilov & Hutter 2019, arXiv:1711.05101). `weight_decay` is `[M]`."""
-    params.mul_(1 - per_member(lr, params) * per_member(weight_decay, params))
-    adam(params, grad, state, lr, beta1, beta2, eps)
+    """p *= 1 - lr * weight_decay, then `adam` (Loshchilov & Hutter 2019, arXiv:1711.05101)."""
+    params.mul_(1 - per_member(lr, params) * weight_decay)
+    adam(params, grad, state, lr, corrections, beta1, beta2, eps)
 
 
 def rmsprop_state(params: Tensor) -> dict[str, Tensor]:
@@ -72,8 +77,8 @@ def rmsprop(params: Tensor, grad: Tensor, state: State, lr: Tensor, alpha: float
 def clip_by_norm(grads: Mapping[str, Tensor], max_norm: Tensor) -> tuple[dict[str, Tensor], Tensor]:
     """g * min(1, max_norm / (|g| + 1e-6)) for each member by its own norm over all `grads`, and the norms `[M]` before
     clipping."""
-    norms = [torch.linalg.vector_norm(grad.reshape(len(grad), -1), dim=1) for grad in grads.values()]
-    norm = torch.linalg.vector_norm(torch.stack(norms), dim=0)
+    squares = (grad.reshape(len(grad), -1).square().sum(1) for grad in grads.values())
+    norm = sum(squares, start=torch.zeros_like(max_norm)).sqrt()
     scale = once((max_norm / (norm + 1e-6)).clamp(max=1.0))
     return {name: grad * per_member(scale, grad) for name, grad in grads.items()}, norm
 

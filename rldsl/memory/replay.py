@@ -24,6 +24,9 @@ ON = -1
 SEGMENT_BYTES = 4_000_000
 """About so much of a large ring is a file of its checkpoint."""
 MOST_SEGMENTS = 256
+SEEN = ("observation", "next_observation")
+CHECKED = "wrap"
+"""The mode of `take` for places that are known to be there: to check them again, it would copy."""
 
 
 class Replay:
@@ -52,6 +55,7 @@ class Replay:
         self.written = 0
         """Steps since the beginning; the present observation is at slot `written` modulo the number of slots."""
         self._saved: list[Saved] = [{} for _ in range(shape.members)]
+        self._room: Batch | None = None
         self._most_steps = int(self.n.max())
         self._first = np.arange(shape.members)[:, None] * shape.places
         self._frames = self.observation.reshape(-1, *shape.frame)
@@ -110,10 +114,14 @@ class Replay:
         gamma^k, k their number; `next_observation` is what was seen behind them, and worth nothing where `terminated`.
         `index` and `weight` are for prioritized replay, `beta` `[M]` is its exponent. With `newest`, the transitions of
         the newest step come first in every batch (Zhang & Sutton 2017, arXiv:1712.01275).
+
+        Where nothing is stacked, the next call for as many overwrites the arrays: they are the replay's own.
         """
         if not self.written:
             raise ValueError("nothing was written yet: there is nothing to sample")
-        uniform = np.stack([stream.random((count, size)) for stream in streams])
+        uniform = np.empty((self.members, count, size))
+        for own, stream in zip(uniform, streams, strict=True):
+            stream.random(out=own)
         index = self._draw(uniform)
         if newest:
             latest = self._places_of((self.written - 1) % self.shape.slots)[-size:]
@@ -138,51 +146,65 @@ class Replay:
         return self._wrap((uniform * self.count).astype(np.int64) + self._oldest * self.num_envs)
 
     def _gather(self, index: np.ndarray) -> Batch:
+        room = self._room_for(index.shape)
         place = index + self._first
-        last, reward, discount = self._returns(index, place)
-        return {
-            "observation": self._observations(place),
-            "action": self.action.reshape(-1, *self.shape.action).take(place, 0),
-            "reward": reward,
-            "next_observation": self._next_observations(last),
-            "discount": discount,
-            "terminated": self.terminated.reshape(-1).take(last),
-            "index": index,
-        }
+        last = self._returns(index, place, room)
+        self.action.reshape(-1, *self.shape.action).take(place, 0, room["action"], CHECKED)
+        self.terminated.reshape(-1).take(last, None, room["terminated"], CHECKED)
+        if self.age is None:
+            self._frames.take(place, 0, room["observation"], CHECKED)
+            self._take_next_frames(last, room["next_observation"])
+            return {**room, "index": index}
+        next_frames = self._take_next_frames(last, np.empty((*last.shape, *self.shape.frame), self.shape.dtype))
+        behind = self._stack(last, self.shape.stack - 1), np.expand_dims(next_frames, last.ndim)
+        seen = {"observation": self._stack(place, self.shape.stack), "next_observation": np.concatenate(behind, 3)}
+        return {**room, **seen, "index": index}
 
-    def _returns(self, index: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The places of the last transitions of n-step returns, the returns, and the discounts of what follows."""
+    def _room_for(self, shape: tuple[int, ...]) -> Batch:
+        """Memory for batches `shape`, the same as in the last call if that was for as many."""
+        if self._room is None or self._room["reward"].shape != shape:
+            self._room = {
+                "action": np.empty((*shape, *self.shape.action), self.action.dtype),
+                "reward": np.empty(shape, np.float32),
+                "discount": np.empty(shape, np.float32),
+                "terminated": np.empty(shape, bool),
+            }
+            self._room["discount"][:] = self.gamma
+            if self.age is None:
+                frames = (*shape, *self.shape.frame)
+                self._room |= {name: np.empty(frames, self.shape.dtype) for name in SEEN}
+        return self._room
+
+    def _returns(self, index: np.ndarray, place: np.ndarray, room: Batch) -> np.ndarray:
+        """Puts n-step returns and the discounts of what follows into `room`; returns the places of the last
+        transitions."""
+        if self._most_steps == 1:
+            self.reward.reshape(-1).take(place, None, room["reward"], CHECKED)
+            return place
         reward = self.reward.reshape(-1).take(place)
-        discount = np.empty(place.shape)
-        discount[:] = self.gamma
-        if self._most_steps > 1:
-            steps = np.minimum((self.written - index // self.num_envs) % self.shape.slots, self.n)  # to the present
+        discount = np.broadcast_to(self.gamma, place.shape)
+        steps = np.minimum((self.written - index // self.num_envs) % self.shape.slots, self.n)  # to the present
         for k in range(1, self._most_steps):
             on = (k < steps) & self._goes_on(place)
             place = np.where(on, self._after(place), place)
             reward = np.where(on, reward + discount * self.reward.reshape(-1).take(place), reward)
             discount = np.where(on, discount * self.gamma, discount)
-        return place, reward.astype(np.float32, copy=False), discount.astype(np.float32)
+        room["reward"][:], room["discount"][:] = reward, discount
+        return place
 
     def _goes_on(self, place: np.ndarray) -> np.ndarray:
         """Whether a return may go beyond a transition: a lost life ends it, though the episode goes on."""
         goes_on: np.ndarray = (self.final.reshape(-1).take(place) == ON) & ~self.terminated.reshape(-1).take(place)
         return goes_on
 
-    def _observations(self, place: np.ndarray) -> np.ndarray:
-        return self._frames.take(place, 0) if self.age is None else self._stack(place, self.shape.stack)
-
-    def _next_observations(self, place: np.ndarray) -> np.ndarray:
+    def _take_next_frames(self, place: np.ndarray, frames: np.ndarray) -> np.ndarray:
         """What was seen after the transitions: at the next slot, or the last of the episode."""
-        frames = self._frames.take(self._after(place), 0)
-        final = self.final.reshape(-1).take(place).reshape(-1)
+        self._frames.take(self._after(place), 0, frames, CHECKED)
+        final = self.final.reshape(-1).take(place.reshape(-1))
         ended = np.flatnonzero(final != ON)
         if ended.size:
             frames.reshape(-1, *self.shape.frame)[ended] = self.finals.rows[final[ended]]
-        if self.age is None:
-            return frames
-        axis = place.ndim
-        return np.concatenate((self._stack(place, self.shape.stack - 1), np.expand_dims(frames, axis)), axis)
+        return frames
 
     def _stack(self, place: np.ndarray, depth: int) -> np.ndarray:
         """The frames of the last `depth` steps of the episode up to a place; zeros before it began."""

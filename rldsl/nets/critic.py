@@ -81,7 +81,7 @@ class Twins:
 
     def q(self, params: Params, obs: Tensor, action: Tensor) -> Tensor:
         """`[M, 2, B]`, as `Critic.q`."""
-        return self.both(lambda *given: (self.critic.q(*given),), params, obs, action)[0]
+        return self.values(params, beside(obs, action)).squeeze(-1)
 
     def values(self, params: Params, obs: Tensor) -> Tensor:
         """`[M, 2, B, A]`, as `Critic.values`."""

@@ -34,8 +34,11 @@ def sample(policy: NumpyPolicy, noise: np.ndarray) -> np.ndarray:
 def epsilon_greedy(q: np.ndarray, uniform: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
     """The best action by its value `[M, N, A]`, or with probability epsilon `[M, 1]` any: where uniform `[M, N]` falls
     below epsilon, its place there chooses among the actions."""
+    best, explores = q.argmax(-1), uniform < epsilon
+    if not explores.any():
+        return best
     any_action = (uniform / np.maximum(epsilon, np.finfo(np.float32).tiny) * q.shape[-1]).astype(np.int64)
-    return np.where(uniform < epsilon, np.minimum(any_action, q.shape[-1] - 1), q.argmax(-1))
+    return np.where(explores, np.minimum(any_action, q.shape[-1] - 1), best)
 
 
 def greedy(policy: NumpyPolicy) -> np.ndarray:

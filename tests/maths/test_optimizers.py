@@ -10,17 +10,17 @@ from rldsl.maths import optimizers
 
 M, P, STEPS = 3, 7, 50
 LR = torch.tensor([1e-3, 1e-2, 0.1])
-DECAY = torch.tensor([0.0, 0.01, 0.1])
+DECAY = 0.1
 
 Step = Callable[[Tensor, Tensor, optimizers.State], None]
 STEP: dict[str, Step] = {
-    "adam": lambda p, g, s: optimizers.adam(p, g, counted(s), LR, beta1=0.5, eps=1e-5),
-    "adamw": lambda p, g, s: optimizers.adamw(p, g, counted(s), LR[:, None], DECAY),
+    "adam": lambda p, g, s: optimizers.adam(p, g, s, LR, corrections(s, 0.5), beta1=0.5, eps=1e-5),
+    "adamw": lambda p, g, s: optimizers.adamw(p, g, s, LR[:, None], corrections(s), DECAY),
     "rmsprop": lambda p, g, s: optimizers.rmsprop(p, g, s, LR, alpha=0.95, eps=1e-5),
 }
 REFERENCE: dict[str, Callable[[Tensor, int], torch.optim.Optimizer]] = {
     "adam": lambda p, m: torch.optim.Adam([p], lr=float(LR[m]), betas=(0.5, 0.999), eps=1e-5),
-    "adamw": lambda p, m: torch.optim.AdamW([p], lr=float(LR[m]), weight_decay=float(DECAY[m])),
+    "adamw": lambda p, m: torch.optim.AdamW([p], lr=float(LR[m]), weight_decay=DECAY),
     "rmsprop": lambda p, m: torch.optim.RMSprop([p], lr=float(LR[m]), alpha=0.95, eps=1e-5),
 }
 
@@ -30,9 +30,8 @@ def start(name: str) -> tuple[Tensor, optimizers.State]:
     return params, (optimizers.rmsprop_state if name == "rmsprop" else optimizers.adam_state)(params)
 
 
-def counted(state: optimizers.State) -> optimizers.State:
-    state["step"].add_(1)
-    return state
+def corrections(state: optimizers.State, beta1: float = 0.9) -> tuple[Tensor, Tensor]:
+    return optimizers.bias_corrections(state["step"].add_(1), beta1)
 
 
 def gradients() -> Tensor:
@@ -61,8 +60,8 @@ def test_first_adam_step_by_hand() -> None:
     # 1 - .1 * 2 / 2 = .9 and 1 + .1 * .5 / (.5 + .5) = 1.05
     for grad, eps, want in ((2.0, 0.0, 0.9), (-0.5, 0.5, 1.05)):
         params = torch.ones(1, 1)
-        state = counted(optimizers.adam_state(params))
-        optimizers.adam(params, torch.full((1, 1), grad), state, torch.tensor([0.1]), eps=eps)
+        state = optimizers.adam_state(params)
+        optimizers.adam(params, torch.full((1, 1), grad), state, torch.tensor([0.1]), corrections(state), eps=eps)
         torch.testing.assert_close(params, torch.tensor([[want]]))
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from rldsl.envs.contract import Continuous, Discrete, Spaces
-from rldsl.maths.optimizers import adam, adam_state, clip_by_norm
+from rldsl.maths.optimizers import adam, adam_state, bias_corrections, clip_by_norm
 from rldsl.nets import ActorCritic, Gaussian, Network, QNetwork
 from rldsl.nets.mlp import MLPTrunk
 from rldsl.spec.errors import SpecError
@@ -152,8 +152,7 @@ def test_a_whole_update_of_a_fresh_network_compiles_into_one_graph(net: Net) -> 
 
     def update(flat: Tensor, moments: dict[str, Tensor]) -> None:
         grads, _ = clip_by_norm({"": torch.func.grad(loss)(flat)}, torch.ones(M))
-        moments["step"].add_(1)
-        adam(flat, grads[""], moments, torch.full((M,), 1e-2))
+        adam(flat, grads[""], moments, torch.full((M,), 1e-2), bias_corrections(moments["step"].add_(1)))
 
     before = 0.1 * torch.randn(M, network.layout.size)
     eager, compiled = before.clone(), before.clone()
