@@ -143,7 +143,8 @@ class Replay:
         """Transitions `[M, count, size]` by their places in the ring."""
         if self.priorities is not None:
             return self.priorities.draw(uniform)
-        return self._wrap((uniform * self.count).astype(np.int64) + self._oldest * self.num_envs)
+        index = (uniform * self.count).astype(np.int64)
+        return self._wrap(index + self._oldest * self.num_envs) if self._oldest else index
 
     def _gather(self, index: np.ndarray) -> Batch:
         room = self._room_for(index.shape)
@@ -243,9 +244,10 @@ class Replay:
 
     def _keep_finals(self, slot: int, ended: np.ndarray, observation: np.ndarray) -> None:
         """Of the rows that ended at a slot, instead of those that it had when it was written before."""
-        before = self.final[:, slot]
-        self.finals.release(before[before != ON])
-        self.final[:, slot] = ON
+        if self.written >= self.shape.slots:
+            before = self.final[:, slot]
+            self.finals.release(before[before != ON])
+            self.final[:, slot] = ON
         if ended.size:
             numbers = self.finals.keep(self._newest_frame(observation))
             self.final[ended // self.num_envs, slot, ended % self.num_envs] = numbers
