@@ -50,11 +50,12 @@ FRAMES = {
     "a2c-cartpole": 100_000,
     "four-seeds": 200_000,
     "ppo-hopper": 40_960,
-    "dqn-cartpole": 12_000,
+    "dqn-cartpole": 40_000,
     "sac-pendulum": 4_000,
     "sac-halfcheetah": 8_000,
 }
-"""The length of a training, of each seed's for `four-seeds`."""
+"""The length of a training, of each seed's for `four-seeds`. Rldsl's logs 400 times, however short it is, and the peers'
+not at all: it must be long enough for that not to be what is measured."""
 
 OURS = "rldsl"
 PEERS = ("sb3", "sbx")
