@@ -54,8 +54,11 @@ FRAMES = {
     "sac-pendulum": 4_000,
     "sac-halfcheetah": 8_000,
 }
-"""The length of a training, of each seed's for `four-seeds`. Rldsl's logs 400 times, however short it is, and the peers'
-not at all: it must be long enough for that not to be what is measured."""
+"""The length of a training, of each seed's for `four-seeds`.
+
+One of rldsl logs 400 times, however short it is, and one of a peer never: it must be long enough for that not to be
+what is measured.
+"""
 
 OURS = "rldsl"
 PEERS = ("sb3", "sbx")
