@@ -115,7 +115,7 @@ class Replay:
         `index` and `weight` are for prioritized replay, `beta` `[M]` is its exponent. With `newest`, the transitions of
         the newest step come first in every batch (Zhang & Sutton 2017, arXiv:1712.01275).
 
-        Where nothing is stacked, the next call for as many overwrites the arrays: they are the replay's own.
+        The next call for as many may overwrite the arrays: they are the replay's own.
         """
         if not self.written:
             raise ValueError("nothing was written yet: there is nothing to sample")

@@ -205,6 +205,18 @@ def test_several_batches_in_one_call_are_those_of_several_calls() -> None:
         np.testing.assert_array_equal(batch["index"][k], replay.sample(1, 5, one_by_one)["index"][0])
 
 
+def test_only_a_call_for_as_many_draws_into_the_same_memory() -> None:
+    shape = ReplayShape(50, 2, 2, (2,))
+    replay = made(shape)
+    played(replay, Game(shape, np.random.default_rng(0)), 40)
+    first = replay.sample(2, 5, streams(2))
+    again, reward = replay.sample(2, 5, streams(2, 1)), first["reward"].copy()
+    assert all(again[name] is first[name] for name in first if name != "index")
+    more = replay.sample(3, 5, streams(2))
+    assert more["reward"] is not first["reward"]
+    np.testing.assert_array_equal(first["reward"], reward)
+
+
 def test_a_member_draws_the_same_alone_as_among_others() -> None:
     shape, alone = (ReplayShape(30, members, 2, (2,), prioritized=True) for members in (2, 1))
     pair, single = made(shape), made(alone)
