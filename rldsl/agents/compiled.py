@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from tempfile import TemporaryDirectory
 from types import FunctionType, MethodType
 from typing import Any
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor, fx
 
 from rldsl.agents.libraries import Libraries, Place, digest_of, graph_digest
+from rldsl.agents.products import onto_tiles, tile_settings
 
 Batch = Mapping[str, Tensor]
 Graph = Callable[[list[Tensor]], Sequence[Tensor]]
@@ -107,11 +109,12 @@ def compile_graph(graph: fx.GraphModule, examples: list[Tensor]) -> tuple[Graph,
         compiled: Any = compile_fx(graph, examples, config_patches={"size_asserts": False})
         return lambda inputs: compiled(*inputs), None
     lowered, fakes = _lowered(graph, examples)
-    libraries, digest = Libraries(), graph_digest(lowered, fakes)
+    tiled = onto_tiles(lowered)
+    libraries, digest = Libraries(), graph_digest(tiled, fakes)
     if (path := libraries.path(digest)) and (found := load(path)):
         return found, digest
     with TemporaryDirectory() as scratch:
-        built = _build(lowered, fakes, scratch)
+        built = _build(tiled, lowered, fakes, scratch)
         if (kept := libraries.keep(digest, built)) and (found := load(kept)):
             return found, digest
         if made := load(built):
@@ -154,13 +157,23 @@ def _lowered(graph: fx.GraphModule, examples: list[Tensor]) -> tuple[fx.GraphMod
     return lowered, fakes
 
 
-def _build(lowered: fx.GraphModule, fakes: list[Tensor], scratch: str) -> str:
+def _build(tiled: fx.GraphModule, plain: fx.GraphModule, fakes: list[Tensor], scratch: str) -> str:
+    from torch._inductor.exc import InductorError
+
+    if tiled is not plain:
+        with suppress(InductorError):  # of a C++ compiler that is older than the processor
+            return _compile(tiled, fakes, scratch, tile_settings())
+    return _compile(plain, fakes, scratch)
+
+
+def _compile(lowered: fx.GraphModule, fakes: list[Tensor], scratch: str, more: Mapping[str, Any] | None = None) -> str:
     from torch._inductor.compile_fx import compile_fx_aot
 
     settings = {
         "size_asserts": False,
         "aot_inductor.output_path": f"{scratch}/step.so",
         "aot_inductor.precompile_headers": False,  # they take longer, and 500 MB of disk, than they ever save
+        **(more or {}),
     }
     with warnings.catch_warnings(action="ignore", category=FutureWarning):  # torch's, of torch
         return str(compile_fx_aot(lowered, fakes, config_patches=settings))
