@@ -61,7 +61,16 @@ class GradientLearner(Learner, Generic[S]):
         self.recurrent = self.network.state_size > 0
         flat = self.network.init(self.streams["init"]).to(self.device)
         compiled = choose_compiled(setting.compute, self.gradient_steps(), self.recurrent)
-        self.update = Update(self.network.layout, flat, self.spec.optimizer, self.loss, compiled, self.origin("loss"))
+        self.update = Update(
+            self.network.layout,
+            flat,
+            self.spec.optimizer,
+            self.loss,
+            compiled,
+            self.origin("loss"),
+            before=self.before_steps,
+            together=self.steps_together() if compiled else 1,
+        )
         self.actor = make_actor(self.network, flat, self.num_envs)
         self.coefficients = Coefficients(setting.specs, setting.frames, self.device)
         self.normalization = Normalization(self.spec, setting)
@@ -78,6 +87,14 @@ class GradientLearner(Learner, Generic[S]):
     @abstractmethod
     def gradient_steps(self) -> int:
         """Gradient steps of the whole session."""
+
+    def steps_together(self) -> int:
+        """How many steps of the optimizer may be one call."""
+        return 1
+
+    def before_steps(self, batch: Batch, coefficients: Batch) -> Batch:
+        """What the loss takes as its batch, of what `update` is called with: for all steps of a call at once."""
+        return batch
 
     def origin(self, loss: str) -> str | None:
         """All that one of the agent's losses depends on; none where code from outside the package has a part in it."""

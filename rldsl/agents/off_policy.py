@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -46,14 +46,15 @@ class OffPolicyAgent(GradientLearner[S]):
 
     def iterate(self, world: World) -> None:
         self.actor.refresh(self.update.flat)
-        draws = [self.noise(random, STEPS, self.num_envs) for random in self.streams["act"]]
-        for noise in np.stack(draws, 1):
-            self._step(world, noise)
+        noise = np.stack([self.noise(random, STEPS, self.num_envs) for random in self.streams["act"]], 1)
+        frames = range(world.frame, world.frame + STEPS * self.num_envs, self.num_envs)
+        for chance in self.chances(noise, frames):
+            self._step(world, chance)
             self._learn(world.frame)
             if world.exhausted:
                 return
 
-    def _step(self, world: World, noise: np.ndarray) -> None:
+    def _step(self, world: World, chance: Any) -> None:
         """Acts in all rows, at random until the start, and remembers what came of it."""
         if not self.begun:
             self.replay.begin(world.observation)
@@ -62,43 +63,52 @@ class OffPolicyAgent(GradientLearner[S]):
             action = self._at_random()
         else:
             seen = self.normalization.look(self.by_member(world.observation))
-            action = self.choose(self.actor(seen), noise, world.frame)
+            action = self.choose(self.actor(seen), chance)
         self.replay.write(action, world.step(action.reshape(-1, *self.actions.shape)))
 
     def _learn(self, frame: int) -> None:
-        due = self.spec.updates(frame) - self.updates
-        if due <= 0:
+        due, together = self.spec.updates(frame) - self.updates, self.update.together
+        if due < together:
             return
         rates = self.rates(frame)
-        for batch in self._batches(due, frame):
-            self.updates += 1
+        for batch in self._batches(due // together, frame):
+            self.updates += together
             self._said = frame, self.improve(frame, rates, batch)
         self.actor.refresh(self.update.flat)
 
     @abstractmethod
     def noise(self, random: np.random.Generator, steps: int, num_envs: int) -> np.ndarray:
-        """What `choose` needs of chance for so many steps of one member, `[T, N, ...]`."""
+        """What is needed of chance for so many steps of one member, `[T, N, ...]`."""
+
+    def chances(self, noise: np.ndarray, frames: Sequence[int]) -> Iterable[Any]:
+        """What `choose` takes at each of these frames, from noise `[T, M, N, ...]`."""
+        return noise
 
     @abstractmethod
-    def choose(self, said: NumpyPolicy, noise: np.ndarray, frame: int) -> np.ndarray:
-        """Actions `[M, N, ...]`, as the environment takes them, from what the actor says and noise `[M, N, ...]`."""
+    def choose(self, said: NumpyPolicy, chance: Any) -> np.ndarray:
+        """Actions `[M, N, ...]`, as the environment takes them, from what the actor says and one of `chances`."""
 
     @abstractmethod
     def improve(self, frame: int, rates: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
-        """One gradient step on a batch `[M, B, ...]`; returns what the update gave, as `figures_of` reads it."""
+        """A gradient step on a batch `[M, B, ...]`, or several `together` on as many batches.
 
-    def _batches(self, count: int, frame: int) -> Iterator[Batch]:
-        """All batches of one step are drawn at once."""
-        drawn = self.draw(count, frame)
+        Returns what the last one gave, as `figures_of` reads it.
+        """
+
+    def _batches(self, calls: int, frame: int) -> Iterator[Batch]:
+        """What `improve` is called with. All batches of one step are drawn at once."""
+        drawn = self.draw(calls * self.update.together, frame)
         tensors = [self._unbound(name, array) for name, array in drawn.items()]
         for step in zip(*tensors, strict=True):
             yield dict(zip(drawn, step, strict=True))
 
     def _unbound(self, name: str, array: np.ndarray) -> Sequence[Tensor]:
-        """A tensor for each batch; of memory that is drawn into again and again, a CPU's are made once."""
+        """A tensor for each call; of memory that is drawn into again and again, a CPU's are made once."""
         last, tensors = self._unbinds.get(name, (None, ()))
         if last is not array or not tensors[0].is_cpu:
-            tensors = torch.from_numpy(array).to(self.device).unbind(0)
+            batches = torch.from_numpy(array).to(self.device)
+            together = self.update.together
+            tensors = batches.unbind(0) if together == 1 else batches.unflatten(0, (-1, together)).unbind(0)
             self._unbinds[name] = array, tensors
         return tensors
 
@@ -168,8 +178,8 @@ class OffPolicyAgent(GradientLearner[S]):
             said = actor(self.normalization.look(observation))
             if deterministic:
                 return self.actions.to_env(greedy(said))
-            noise = np.stack([self.noise(random, 1, num_envs)[0] for random in streams])
-            return self.choose(said, noise, self.setting.frames)
+            noise = np.stack([self.noise(random, 1, num_envs) for random in streams], 1)
+            return self.choose(said, *self.chances(noise, [self.setting.frames]))
 
         return act
 

@@ -114,8 +114,8 @@ class SoftAgent(OffPolicyAgent[A]):
     def noise(self, random: np.random.Generator, steps: int, num_envs: int) -> np.ndarray:
         return self.actions.noise(random, steps, num_envs)
 
-    def choose(self, said: NumpyPolicy, noise: np.ndarray, frame: int) -> np.ndarray:
-        return self.actions.to_env(sample(said, noise))
+    def choose(self, said: NumpyPolicy, chance: np.ndarray) -> np.ndarray:
+        return self.actions.to_env(sample(said, chance))
 
     def draw(self, count: int, frame: int) -> dict[str, np.ndarray]:
         """Continuous actions also need noise, for the next action and for the policy's own."""

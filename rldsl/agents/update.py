@@ -21,6 +21,8 @@ from rldsl.spec.compute import Compute
 Batch = Mapping[str, Tensor]
 Loss = Callable[[Params, Batch, Batch], tuple[Tensor, Tensor]]
 """From parameters, a batch and coefficients to the loss `[M]` and figures `[M, K]` about it."""
+Before = Callable[[Batch, Batch], Batch]
+"""From all that a call is given, batch and coefficients, what its steps take as their batches."""
 Then = Callable[[Params, Batch, Batch], None]
 """What else is changed in place after a step, by the pieces of the new parameters, the batch and the coefficients."""
 
@@ -37,7 +39,8 @@ class Update:
     """Parameters `[M, P]`, the state of their optimizer, and the function that moves both by one step.
 
     `origin` is what determines the loss, in words: a compiled step is found again by it in a later process. `views` are
-    what the loss takes of a row, if not what `layout` says.
+    what the loss takes of a row, if not what `layout` says. With more than one step `together`, a call makes so many,
+    each on a batch of its own: what is in its batch is `[together, M, ...]`.
     """
 
     def __init__(
@@ -50,15 +53,19 @@ class Update:
         origin: str | None = None,
         *,
         views: Callable[[Tensor], Params] | None = None,
+        before: Before | None = None,
         then: Then | None = None,
         state: dict[str, Tensor] | None = None,
+        together: int = 1,
     ) -> None:
         self.layout = layout
         self.flat = flat
         self.optimizer = optimizer
         self.loss = loss
         self.views = views or layout.views
+        self.before = before
         self.then = then
+        self.together = together
         self.state = self._first_state() if state is None else state
         self.compiled = compiled
         self._pieces = self.pieces(flat)
@@ -91,11 +98,22 @@ class Update:
         return self.views(pieces[WHOLE]) if WHOLE in pieces else pieces
 
     def __call__(self, lr: Tensor, max_norm: Tensor, coefficients: Batch, batch: Batch) -> Tensor:
-        """One step; returns the loss's figures and the norm of the gradient, `[M, K + 1]`."""
+        """One step; returns the loss's figures and the norm of the gradient, `[M, K + 1]`, of each of several."""
         with without_denormals():
             return self._move(self._pieces, self._state, lr, max_norm, coefficients, batch)
 
     def _whole(
+        self, pieces: Params, state: Params, lr: Tensor, max_norm: Tensor, coefficients: Batch, batch: Batch
+    ) -> Tensor:
+        if self.before is not None:
+            batch = self.before(batch, coefficients)
+        if self.together == 1:
+            return self._step(pieces, state, lr, max_norm, coefficients, batch)
+        batches = zip(*(many.unbind(0) for many in batch.values()), strict=True)
+        steps = [dict(zip(batch, one, strict=True)) for one in batches]
+        return torch.stack([self._step(pieces, state, lr, max_norm, coefficients, step) for step in steps])
+
+    def _step(
         self, pieces: Params, state: Params, lr: Tensor, max_norm: Tensor, coefficients: Batch, batch: Batch
     ) -> Tensor:
         def total(pieces: Params) -> tuple[Tensor, Tensor]:

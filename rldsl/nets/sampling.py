@@ -31,14 +31,11 @@ def sample(policy: NumpyPolicy, noise: np.ndarray) -> np.ndarray:
     return (policy + noise).argmax(-1)
 
 
-def epsilon_greedy(q: np.ndarray, uniform: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
-    """The best action by its value `[M, N, A]`, or with probability epsilon `[M, 1]` any: where uniform `[M, N]` falls
-    below epsilon, its place there chooses among the actions."""
-    best, explores = q.argmax(-1), uniform < epsilon
-    if not explores.any():
-        return best
-    any_action = (uniform / np.maximum(epsilon, np.finfo(np.float32).tiny) * q.shape[-1]).astype(np.int64)
-    return np.where(explores, np.minimum(any_action, q.shape[-1] - 1), best)
+def explorations(uniform: np.ndarray, epsilon: np.ndarray, actions: int) -> tuple[np.ndarray, np.ndarray]:
+    """Whether not the best action is taken but any, with probability epsilon, and which: where uniform falls below
+    epsilon, its place there chooses among the actions."""
+    place = np.minimum(uniform / np.maximum(epsilon, np.finfo(np.float32).tiny), 1)
+    return uniform < epsilon, np.minimum((place * actions).astype(np.int64), actions - 1)
 
 
 def greedy(policy: NumpyPolicy) -> np.ndarray:

@@ -30,6 +30,10 @@ CASES = {
     "reinforce": (Reinforce(rollout=16), "CartPole-v1"),
     "sarsa": (Sarsa(), "CartPole-v1"),
     "dqn": (DQN(**REPLAY, double=True, dueling=True, prioritized=Prioritized()), "CartPole-v1"),
+    "dqn, two together": (
+        DQN(**REPLAY | {"updates_per_frame": 0.5}, double=True, prioritized=Prioritized(), target_every=10),
+        "CartPole-v1",
+    ),
     "sac": (SAC(**REPLAY), "Pendulum-v1"),
     "sac, discrete": (SAC(**REPLAY, twins="mean", policy_delay=2), "CartPole-v1"),
     "crossq": (CrossQ(**REPLAY), "Pendulum-v1"),

@@ -86,6 +86,21 @@ def test_in_pieces_a_row_moves_as_it_does_whole(optimizer: Optimizer, lr: Tensor
         torch.testing.assert_close(tensor, pieces.state[name])
 
 
+@pytest.mark.parametrize("before", [None, lambda batch, coefficients: {**batch, "y": batch["y"] * 2}])
+def test_several_steps_together_are_the_same_steps(before: Any) -> None:
+    flat = update(Adam()).flat
+    alone, together = (
+        Update(LAYOUT, flat.clone(), Adam(), squared_error, False, before=before, together=count) for count in (1, 3)
+    )
+    for _ in range(2):
+        three = batches(3)
+        figures = torch.stack([alone(LR, MAX_NORM, SCALE, batch) for batch in three])
+        many = {name: torch.stack([batch[name] for batch in three]) for name in three[0]}
+        assert torch.equal(together(LR, MAX_NORM, SCALE, many), figures)
+    assert torch.equal(together.flat, alone.flat)
+    assert all(torch.equal(tensor, alone.state[name]) for name, tensor in together.state.items())
+
+
 needs_a_compiler = pytest.mark.skipif(
     not any(map(shutil.which, ("g++", "c++", "clang++"))),
     reason="THE COMPILED UPDATE IS NOT TESTED: there is no C++ compiler on this machine",
