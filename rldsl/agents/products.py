@@ -24,7 +24,12 @@ SWITCH = "RLDSL_TILES"
 MULTIPLES = (32, 32, 16)
 """Rows, depth and columns come by so many."""
 WORTH = 2**23
-"""Multiplications from which a product is faster on tiles."""
+"""Multiplications from which a product is faster on tiles, if its numbers are used often enough."""
+OFTEN = 64
+"""Each number is split before it is multiplied: so often, on average, it must be multiplied then."""
+SHARE = 0.5
+"""Of all multiplications of a step: where fewer are on tiles, the processor puts them to sleep in between, and waking
+them takes as long as a product."""
 
 torch.library.define("rldsl::product", "(Tensor a, Tensor b) -> Tensor")
 torch.library.impl("rldsl::product", "CompositeExplicitAutograd", torch.bmm)
@@ -40,8 +45,9 @@ def _shape(a: Tensor, b: Tensor) -> Tensor:
 def onto_tiles(graph: fx.GraphModule) -> fx.GraphModule:
     """A lowered graph with those of its products on tiles that gain by it; itself if there are none."""
     products = graph.graph.find_nodes(op="call_function", target=torch.ops.aten.bmm.default) if have_tiles() else []
-    gaining = {node.name for node in products if suits(*(argument.meta["val"] for argument in node.args))}
-    if not gaining:
+    operands = {node.name: [argument.meta["val"] for argument in node.args] for node in products}
+    gaining = {name: multiplications(*pair) for name, pair in operands.items() if suits(*pair)}
+    if not gaining or sum(gaining.values()) < SHARE * sum(multiplications(*pair) for pair in operands.values()):
         return graph
     tiled = deepcopy(graph)
     for node in tiled.graph.nodes:
@@ -61,12 +67,16 @@ def tile_settings() -> dict[str, Any]:
 
 def suits(a: Tensor, b: Tensor) -> bool:
     """Whether the product of `[M, rows, depth]` and `[M, depth, columns]` is faster on tiles."""
-    sizes = (*a.shape[1:], b.shape[2])
+    sizes = rows, depth, columns = (*a.shape[1:], b.shape[2])
     return (
         all(one.dtype == torch.float32 and one.device.type == "cpu" and 1 in one.stride()[1:] for one in (a, b))
         and all(size % multiple == 0 for size, multiple in zip(sizes, MULTIPLES, strict=True))
-        and prod(sizes) >= WORTH
+        and prod(sizes) >= max(WORTH, OFTEN * depth * (rows + columns))
     )
+
+
+def multiplications(a: Tensor, b: Tensor) -> int:
+    return a.numel() * b.shape[2]
 
 
 def tiles_digest() -> str:

@@ -200,7 +200,8 @@ class Replay:
 
     def _take_next_frames(self, place: np.ndarray, frames: np.ndarray) -> np.ndarray:
         """What was seen after the transitions: at the next slot, or the last of the episode."""
-        self._frames.take(self._after(place), 0, frames, CHECKED)
+        after = place + self.num_envs if self.members == 1 else self._after(place)  # `wrap` begins anew
+        self._frames.take(after, 0, frames, CHECKED)
         final = self.final.reshape(-1).take(place.reshape(-1))
         ended = np.flatnonzero(final != ON)
         if ended.size:

@@ -85,7 +85,8 @@ def test_a_compiler_that_does_not_know_tiles_leaves_products_to_torch(
     torch.testing.assert_close(on_tiles(tmp_path, monkeypatch)(*given), Products().all(*given), rtol=1e-4, atol=1e-4)
 
 
-LARGE = (1, 256, 256)
+LARGE, SMALL, NARROW = (1, 256, 256), (1, 32, 32), (16, 64, 64)
+"""Of four narrow ones, the squares have as many multiplications as that of the large one."""
 
 
 @pytest.mark.parametrize(
@@ -93,8 +94,11 @@ LARGE = (1, 256, 256)
     [
         (torch.zeros(LARGE), torch.zeros(LARGE), True),
         (torch.zeros(LARGE).mT, torch.zeros(LARGE).mT, True),
-        (torch.zeros(3, 256, 512), torch.zeros(3, 512, 64), True),
+        (torch.zeros(3, 256, 512), torch.zeros(3, 512, 96), True),
+        (torch.zeros(1, 64, 256).mT, torch.zeros(1, 64, 128), False),
+        (torch.zeros(1, 64, 512), torch.zeros(1, 512, 512), False),
         (torch.zeros(1, 64, 256), torch.zeros(1, 256, 128), False),
+        (torch.zeros(1, 128, 64), torch.zeros(1, 64, 128), False),
         (torch.zeros(1, 256, 250), torch.zeros(1, 250, 256), False),
         (torch.zeros(1, 250, 256), torch.zeros(1, 256, 256), False),
         (torch.zeros(1, 256, 256), torch.zeros(1, 256, 250), False),
@@ -107,12 +111,12 @@ def test_only_products_that_gain_by_it_are_done_on_tiles(a: Tensor, b: Tensor, e
     assert suits(a, b) is expected
 
 
-def graph_of_two() -> fx.GraphModule:
-    """A large product and a small one."""
+def graph_of(*shapes: tuple[int, int, int]) -> fx.GraphModule:
+    """A square of each."""
     graph = fx.Graph()
-    for name, size in {"large": 256, "small": 32}.items():
-        given = graph.placeholder(name)
-        given.meta["val"] = torch.zeros(1, size, size)
+    for number, shape in enumerate(shapes):
+        given = graph.placeholder(f"given_{number}")
+        given.meta["val"] = torch.zeros(shape)
         graph.call_function(torch.ops.aten.bmm.default, (given, given))
     graph.output(tuple(graph.find_nodes(op="call_function", target=torch.ops.aten.bmm.default)))
     return fx.GraphModule({}, graph)
@@ -124,18 +128,25 @@ def targets(module: fx.GraphModule) -> list[Any]:
 
 def test_a_graph_is_changed_in_a_copy_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "have_tiles", lambda: True)
-    graph = graph_of_two()
+    graph = graph_of(LARGE, SMALL)
     tiled = onto_tiles(graph)
     plain = torch.ops.aten.bmm.default
     assert (targets(tiled), targets(graph)) == ([PRODUCT, plain], [plain, plain])
-    inputs = [torch.randn(1, 256, 256), torch.randn(1, 32, 32)]
+    inputs = [torch.randn(LARGE), torch.randn(SMALL)]
     assert graph_digest(tiled, inputs) != graph_digest(graph, inputs)
     for ours, theirs in zip(tiled(*inputs), graph(*inputs), strict=True):
         torch.testing.assert_close(ours, theirs)
 
 
+def test_a_step_that_seldom_needs_tiles_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "have_tiles", lambda: True)
+    seldom, often = graph_of(LARGE, *[NARROW] * 5), graph_of(LARGE, *[NARROW] * 4)
+    assert onto_tiles(seldom) is seldom
+    assert PRODUCT in targets(onto_tiles(often))
+
+
 def test_tiles_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SWITCH, "0")
-    graph = graph_of_two()
+    graph = graph_of(LARGE)
     assert onto_tiles(graph) is graph
     assert (have_tiles(), tiles_digest()) == (False, "")
