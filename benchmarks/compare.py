@@ -1,11 +1,11 @@
 """The speed of rldsl beside its peers: the command behind `make bench`.
 
-Each work is trained by rldsl and by every peer in turn, round after round, so that the machine's drift hits all alike;
-the medians over the rounds are compared. A training is held to one core and its clock leaves out start-up and
-compilation. Only `four-seeds` is a wall time: four trainings on two cores, from the start of the first process to the
-end of the last, nothing left out on either side.
+Each work is trained by rldsl and by every peer, in turns of a moment on one core, so that the machine's drift hits all
+alike, and in several rounds, whose medians are compared. A clock leaves out start-up, compilation and the others'
+turns. Only `four-seeds` is a wall time: four trainings on two cores, from the start of the first process to the end of
+the last, nothing left out, one side after the other.
 
-Every side prints one line of JSON last: {"frames", "seconds", "fps", "return", ...}, frames being those of all seeds.
+Every side prints one line of JSON last: {"frames", "start", "end", "return", ...}, frames being those of all seeds.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.peers import LACKS_WORK
+from benchmarks.turns import Training, active_seconds, take_turns
 
 GOALS = {
     ("ppo-cartpole", "sb3"): 5.0,
@@ -46,15 +47,15 @@ GOALS = {
 """How many times the speed of the peer rldsl is to reach, by work and peer."""
 
 FRAMES = {
-    "ppo-cartpole": 100_000,
-    "a2c-cartpole": 100_000,
+    "ppo-cartpole": 400_000,
+    "a2c-cartpole": 400_000,
     "four-seeds": 200_000,
-    "ppo-hopper": 40_960,
-    "dqn-cartpole": 40_000,
-    "sac-pendulum": 4_000,
-    "sac-halfcheetah": 8_000,
+    "ppo-hopper": 81_920,
+    "dqn-cartpole": 80_000,
+    "sac-pendulum": 6_000,
+    "sac-halfcheetah": 16_000,
 }
-"""The length of a training, of each seed's for `four-seeds`.
+"""The length of a training of rldsl, of each seed's for `four-seeds`; `frames_of` says that of a peer's.
 
 One of rldsl logs 400 times, however short it is, and one of a peer never: it must be long enough for that not to be
 what is measured.
@@ -156,16 +157,29 @@ def _number(value: float | None, form: str) -> str:
 
 @dataclass(frozen=True)
 class Bench:
-    """Runs one side at one work, on the given cores."""
+    """Runs some sides at one work, on the given cores."""
 
     peers_python: Path
     cores: Sequence[int]
 
-    def run(self, side: str, work: str, frames: int, seed: int) -> Run:
+    def run(self, sides: Sequence[str], work: str, frames: int, seed: int) -> dict[str, Run | LacksWork]:
         if work == "four-seeds":
-            return self._four_seeds(side, frames)
-        report = self._train(self._command(side, work, frames, seed), self.cores[:1])
-        return _checked(Run(side, work, report["frames"], report["seconds"], report["return"]), frames)
+            return {side: self._four_seeds(side, frames) for side in sides}
+        with tempfile.TemporaryDirectory() as scratch:  # MuJoCo leaves a log where it runs
+            trainings: dict[str, Training] = {}
+            for side in sides:
+                command = self._command(side, work, frames_of(side, work, frames), seed)
+                trainings[side] = Training.start([*pin(self.cores[:1]), *command], Path(scratch, side), environment())
+            take_turns(list(trainings.values()))
+            return {side: self._outcome(side, work, frames, one) for side, one in trainings.items()}
+
+    def _outcome(self, side: str, work: str, frames: int, training: Training) -> Run | LacksWork:
+        try:
+            report = _report(training.result())
+        except LacksWork as lack:
+            return lack
+        seconds = active_seconds(report["start"], report["end"], training.pauses)
+        return _checked(Run(side, work, report["frames"], seconds, report["return"]), frames_of(side, work, frames))
 
     def _four_seeds(self, side: str, frames: int) -> Run:
         start = time.perf_counter()
@@ -204,18 +218,30 @@ class Bench:
 
     @staticmethod
     def _train(command: Sequence[str], cores: Sequence[int]) -> dict[str, Any]:
-        with tempfile.TemporaryDirectory() as scratch:  # MuJoCo leaves a log where it runs
-            env = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(ROOT)}
-            done = subprocess.run([*pin(cores), *command], cwd=scratch, env=env, capture_output=True, text=True)
-        last_words = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        if done.returncode == LACKS_WORK:
-            raise LacksWork(last_words)
-        if done.returncode:
-            raise CannotMeasure(f"`{' '.join(command[1:])}` failed: {last_words}")
-        try:
-            return json.loads(done.stdout.strip().splitlines()[-1])
-        except (IndexError, ValueError):
-            raise CannotMeasure(f"`{' '.join(command[1:])}` did not end with a line of JSON.") from None
+        with tempfile.TemporaryDirectory() as scratch:
+            whole = [*pin(cores), *command]
+            return _report(subprocess.run(whole, cwd=scratch, env=environment(), capture_output=True, text=True))
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, **ONE_THREAD, "PYTHONPATH": str(ROOT)}
+
+
+def frames_of(side: str, work: str, frames: int) -> int:
+    """A peer trains so much less that all take equally long where rldsl just reaches its goal."""
+    return max(1, round(frames / GOALS.get((work, side), 1.0)))
+
+
+def _report(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    last_words = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+    if done.returncode == LACKS_WORK:
+        raise LacksWork(last_words)
+    if done.returncode:
+        raise CannotMeasure(f"`{' '.join(done.args)}` failed: {last_words}")
+    try:
+        return json.loads(done.stdout.strip().splitlines()[-1])
+    except (IndexError, ValueError):
+        raise CannotMeasure(f"`{' '.join(done.args)}` did not end with a line of JSON.") from None
 
 
 def pin(cores: Sequence[int]) -> list[str]:
@@ -229,24 +255,21 @@ def _checked(run: Run, asked: int) -> Run:
     return run
 
 
-def interleave(
-    measure: Callable[[str, str, int, int], Run], frames: dict[str, int], repeats: int
+def rounds(
+    measure: Callable[[Sequence[str], str, int, int], dict[str, Run | LacksWork]], frames: dict[str, int], repeats: int
 ) -> tuple[list[Run], dict[str, str]]:
-    """All runs, side after side within a round, and what the peers lack as {"work peer": sentence}."""
+    """All runs, and what the peers lack as {"work peer": sentence}."""
     runs: list[Run] = []
     lacks: dict[str, str] = {}
     for work, length in frames.items():
         for seed in range(repeats):
-            for side in (OURS, *PEERS):
-                if f"{work} {side}" in lacks:
-                    continue
-                try:
-                    run = measure(side, work, length, seed)
-                except LacksWork as lack:
-                    lacks[f"{work} {side}"] = str(lack)
-                    continue
-                runs.append(run)
-                print(f"{work} {side} {seed + 1}/{repeats}: {run.fps:,.0f} fps", file=sys.stderr)
+            sides = [side for side in (OURS, *PEERS) if f"{work} {side}" not in lacks]
+            for side, outcome in measure(sides, work, length, seed).items():
+                if isinstance(outcome, LacksWork):
+                    lacks[f"{work} {side}"] = str(outcome)
+                else:
+                    runs.append(outcome)
+                    print(f"{work} {side} {seed + 1}/{repeats}: {outcome.fps:,.0f} fps", file=sys.stderr)
     return runs, lacks
 
 
@@ -317,7 +340,7 @@ def compare(args: argparse.Namespace) -> list[Row]:
     bench = Bench(peers_python, sorted(os.sched_getaffinity(0))[:2] if hasattr(os, "sched_getaffinity") else [0, 1])
     frames = {work: max(1, round(FRAMES[work] * args.frames_scale)) for work in args.works}
 
-    runs, lacks = interleave(bench.run, frames, args.repeats)
+    runs, lacks = rounds(bench.run, frames, args.repeats)
     medians = rows(runs, args.works)
     print(table(medians))
     for what, sentence in lacks.items():

@@ -1,4 +1,4 @@
-"""Train a peer library at one work of the benchmark and print its steady speed as one line of JSON.
+"""Train a peer library at one work of the benchmark and print as one line of JSON how much it trained and when.
 
 Runs inside the peers' environment (`peers-requirements.txt`). A peer is imported only after the thread counts are set,
 for numpy, torch and XLA read them once. Exit code 3 says that the peer lacks the work.
@@ -170,8 +170,7 @@ def main() -> int:
         warm_up(model, work.warm_up_frames)
     start = time.perf_counter()
     frames = train(model, args.frames)
-    seconds = time.perf_counter() - start
-    line = {"peer": args.peer, "work": args.work, "frames": frames, "seconds": seconds, "fps": frames / seconds}
+    line = {"peer": args.peer, "work": args.work, "frames": frames, "start": start, "end": time.perf_counter()}
     print(json.dumps({**line, "return": last_return(model)}))
     return 0
 

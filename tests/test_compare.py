@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -9,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import compare, peers
+from benchmarks import compare, peers, turns
 
 
 def run(side: str, fps: float, work: str = "ppo-cartpole") -> compare.Run:
@@ -38,18 +41,71 @@ def test_the_table_says_pass_and_fail() -> None:
     assert "pass" in said and "FAIL" in said
 
 
-def test_the_sides_take_turns_and_a_peer_that_lacks_the_work_is_asked_once() -> None:
-    asked: list[tuple[str, int]] = []
+def test_a_peer_that_lacks_the_work_is_asked_once() -> None:
+    asked: list[tuple[list[str], int]] = []
 
-    def measure(side: str, work: str, frames: int, seed: int) -> compare.Run:
-        asked.append((side, seed))
-        if side == "sbx":
-            raise compare.LacksWork("it has none")
-        return run(side, 10, work)
+    def measure(sides: list[str], work: str, frames: int, seed: int) -> dict[str, compare.Run | compare.LacksWork]:
+        asked.append((sides, seed))
+        return {side: compare.LacksWork("it has none") if side == "sbx" else run(side, 10, work) for side in sides}
 
-    _, lacks = compare.interleave(measure, {"a2c-cartpole": 100}, 2)
-    assert asked == [("rldsl", 0), ("sb3", 0), ("sbx", 0), ("rldsl", 1), ("sb3", 1)]
+    runs, lacks = compare.rounds(measure, {"a2c-cartpole": 100}, 2)
+    assert asked == [(["rldsl", "sb3", "sbx"], 0), (["rldsl", "sb3"], 1)]
     assert list(lacks.values()) == ["it has none"]
+    assert [one.side for one in runs] == ["rldsl", "sb3"] * 2
+
+
+def test_where_the_goal_is_just_reached_all_take_equally_long() -> None:
+    assert [compare.frames_of(side, "dqn-cartpole", 80_000) for side in ("rldsl", "sb3", "sbx")] == [
+        80_000,
+        16_000,
+        20_000,
+    ]
+
+
+def test_pauses_do_not_count() -> None:
+    pauses = [(0.0, 2.0), (5.0, 6.0), (9.0, 12.0)]
+    assert turns.active_seconds(1.0, 10.0, pauses) == pytest.approx(9 - 1 - 1 - 1)
+    assert turns.active_seconds(3.0, 4.0, pauses) == 1.0
+
+
+COUNT = """
+import json, time
+start = time.perf_counter()
+steps = [start]
+while len(steps) < 60:
+    time.sleep(0.01)
+    steps.append(time.perf_counter())
+print(json.dumps(steps))
+"""
+
+
+def test_only_one_training_runs_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "MOMENT", 0.1)
+    both = [turns.Training.start([sys.executable, "-c", COUNT], tmp_path / name, os.environ) for name in ("a", "b")]
+    turns.take_turns(both)
+    steps = [json.loads(one.result().stdout) for one in both]
+    for own, other in (steps, steps[::-1]):
+        inside = [moment for moment in own[1:] if other[0] < moment < other[-1]]
+        assert len(inside) > 10, "they did not take turns"
+    for one, own in zip(both, steps, strict=True):
+        awake = turns.active_seconds(own[0], own[-1], one.pauses)
+        assert 0.5 < awake < own[-1] - own[0] - 0.2
+    a, b = both
+    asleep = 0.02  # a signal takes a moment to arrive
+    assert not [step for step in steps[0] if any(s + asleep < step < u for s, u in a.pauses)]
+    assert not [step for step in steps[1] if any(s + asleep < step < u for s, u in b.pauses)]
+
+
+def test_trainings_end_with_whoever_started_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = turns.Training.start([sys.executable, "-c", "import time; time.sleep(60)"], tmp_path / "one", os.environ)
+
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(one, "go_on", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        turns.take_turns([one])
+    assert one.process.returncode == -signal.SIGKILL
 
 
 def test_a_busy_machine_is_refused() -> None:

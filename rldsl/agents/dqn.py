@@ -44,10 +44,9 @@ class DQNAgent(OffPolicyAgent[DQN]):
         return QNetwork.build(self.spec.net, self.setting.spaces, dueling=self.spec.dueling)
 
     def improve(self, frame: int, rates: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
-        index = batch.pop("index", None)
         figures = self.update(*rates, {"target": self.target}, batch)
-        if index is not None:
-            self._prioritize(index, figures[..., len(self.names) : -1])
+        if self.replay.priorities is not None:
+            self._prioritize(batch["index"], figures[..., len(self.names) : -1])
         if self.updates % self.spec.target_every == 0:
             soft_update(self.target, self.update.flat, self.coefficients.one("tau", frame))
         return figures if self.update.together == 1 else figures[-1]

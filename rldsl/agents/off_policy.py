@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import is_
 from typing import Any, TypeVar
 
 import numpy as np
@@ -40,6 +41,8 @@ class OffPolicyAgent(GradientLearner[S]):
         """Whether the replay has the present observations."""
         self._said: tuple[int, Tensor] | None = None
         self._unbinds: dict[str, tuple[np.ndarray, Sequence[Tensor]]] = {}
+        self._drawn: tuple[list[np.ndarray], list[Batch]] = [], []
+        """What was drawn last, and the batches on its memory."""
 
     def gradient_steps(self) -> int:
         return self.spec.updates(self.setting.frames)
@@ -95,12 +98,15 @@ class OffPolicyAgent(GradientLearner[S]):
         Returns what the last one gave, as `figures_of` reads it.
         """
 
-    def _batches(self, calls: int, frame: int) -> Iterator[Batch]:
+    def _batches(self, calls: int, frame: int) -> Sequence[Batch]:
         """What `improve` is called with. All batches of one step are drawn at once."""
         drawn = self.draw(calls * self.update.together, frame)
-        tensors = [self._unbound(name, array) for name, array in drawn.items()]
-        for step in zip(*tensors, strict=True):
-            yield dict(zip(drawn, step, strict=True))
+        arrays, batches = self._drawn
+        if len(arrays) != len(drawn) or not all(map(is_, arrays, drawn.values())) or self.device.type != "cpu":
+            tensors = [self._unbound(name, array) for name, array in drawn.items()]
+            batches = [dict(zip(drawn, step, strict=True)) for step in zip(*tensors, strict=True)]
+            self._drawn = list(drawn.values()), batches
+        return batches
 
     def _unbound(self, name: str, array: np.ndarray) -> Sequence[Tensor]:
         """A tensor for each call; of memory that is drawn into again and again, a CPU's are made once."""

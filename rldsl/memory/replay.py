@@ -59,6 +59,10 @@ class Replay:
         self._most_steps = int(self.n.max())
         self._first = np.arange(shape.members)[:, None] * shape.places
         self._frames = self.observation.reshape(-1, *shape.frame)
+        self._actions = self.action.reshape(-1, *shape.action)
+        self._rewards, self._terminated, self._final = (
+            array.reshape(-1) for array in (self.reward, self.terminated, self.final)
+        )
         self._newest: tuple[Any, ...] = (..., -1, *(slice(None) for _ in shape.frame))
 
     @property
@@ -148,10 +152,10 @@ class Replay:
 
     def _gather(self, index: np.ndarray) -> Batch:
         room = self._room_for(index.shape)
-        place = index + self._first
+        place = index if self.members == 1 else index + self._first
         last = self._returns(index, place, room)
-        self.action.reshape(-1, *self.shape.action).take(place, 0, room["action"], CHECKED)
-        self.terminated.reshape(-1).take(last, None, room["terminated"], CHECKED)
+        self._actions.take(place, 0, room["action"], CHECKED)
+        self._terminated.take(last, None, room["terminated"], CHECKED)
         if self.age is None:
             self._frames.take(place, 0, room["observation"], CHECKED)
             self._take_next_frames(last, room["next_observation"])
@@ -180,29 +184,29 @@ class Replay:
         """Puts n-step returns and the discounts of what follows into `room`; returns the places of the last
         transitions."""
         if self._most_steps == 1:
-            self.reward.reshape(-1).take(place, None, room["reward"], CHECKED)
+            self._rewards.take(place, None, room["reward"], CHECKED)
             return place
-        reward = self.reward.reshape(-1).take(place)
+        reward = self._rewards.take(place)
         discount = np.broadcast_to(self.gamma, place.shape)
         steps = np.minimum((self.written - index // self.num_envs) % self.shape.slots, self.n)  # to the present
         for k in range(1, self._most_steps):
             on = (k < steps) & self._goes_on(place)
             place = np.where(on, self._after(place), place)
-            reward = np.where(on, reward + discount * self.reward.reshape(-1).take(place), reward)
+            reward = np.where(on, reward + discount * self._rewards.take(place), reward)
             discount = np.where(on, discount * self.gamma, discount)
         room["reward"][:], room["discount"][:] = reward, discount
         return place
 
     def _goes_on(self, place: np.ndarray) -> np.ndarray:
         """Whether a return may go beyond a transition: a lost life ends it, though the episode goes on."""
-        goes_on: np.ndarray = (self.final.reshape(-1).take(place) == ON) & ~self.terminated.reshape(-1).take(place)
+        goes_on: np.ndarray = (self._final.take(place) == ON) & ~self._terminated.take(place)
         return goes_on
 
     def _take_next_frames(self, place: np.ndarray, frames: np.ndarray) -> np.ndarray:
         """What was seen after the transitions: at the next slot, or the last of the episode."""
         after = place + self.num_envs if self.members == 1 else self._after(place)  # `wrap` begins anew
         self._frames.take(after, 0, frames, CHECKED)
-        final = self.final.reshape(-1).take(place.reshape(-1))
+        final = self._final.take(place.reshape(-1))
         ended = np.flatnonzero(final != ON)
         if ended.size:
             frames.reshape(-1, *self.shape.frame)[ended] = self.finals.rows[final[ended]]

@@ -109,6 +109,9 @@ class NumpyActor(Actor):
         self._flat = flat
         views = self._layout.views(flat.detach().cpu())
         params = {name: view.numpy() for name, view in views.items()}
+        self._alone = len(flat) == 1
+        if self._alone:  # plain matrices, for numpy a shorter way than stacks of one
+            params = {name: array[0] for name, array in params.items()}
         self._head = scope(params, self._path.head_prefix)
         trunk = scope(params, self._path.trunk_prefix)
         self._layers = [
@@ -117,7 +120,7 @@ class NumpyActor(Actor):
         ]
 
     def __call__(self, obs: np.ndarray, starts: np.ndarray | None = None) -> NumpyPolicy:
-        x = _as_float(obs).reshape(*obs.shape[:2], -1)
+        x = _as_float(obs).reshape(*obs.shape[self._alone : 2], -1)
         for weight, bias, scale, shift in self._layers:
             x = x @ weight
             x += bias
@@ -127,7 +130,9 @@ class NumpyActor(Actor):
         x = x @ self._head["head.weight"]
         x += self._head["head.bias"]
         policy: NumpyPolicy = self._path.head.read(self._head, x)
-        return policy
+        if not self._alone:
+            return policy
+        return Gaussian(*(part[None] for part in policy)) if isinstance(policy, Gaussian) else policy[None]
 
 
 def _empty_state(network: Network, flat: Tensor, num_envs: int) -> np.ndarray:
