@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
+from rldsl.agents import products
 from rldsl.agents.libraries import Libraries, Place, digest_of, graph_digest
-from rldsl.agents.products import onto_tiles, tile_settings
 
 Batch = Mapping[str, Tensor]
 Graph = Callable[[list[Tensor]], Sequence[Tensor]]
@@ -109,12 +109,12 @@ def compile_graph(graph: fx.GraphModule, examples: list[Tensor]) -> tuple[Graph,
         compiled: Any = compile_fx(graph, examples, config_patches={"size_asserts": False})
         return lambda inputs: compiled(*inputs), None
     lowered, fakes = _lowered(graph, examples)
-    tiled = onto_tiles(lowered)
-    libraries, digest = Libraries(), graph_digest(tiled, fakes)
+    own = products.with_own_products(lowered)
+    libraries, digest = Libraries(), graph_digest(own, fakes)
     if (path := libraries.path(digest)) and (found := load(path)):
         return found, digest
     with TemporaryDirectory() as scratch:
-        built = _build(tiled, lowered, fakes, scratch)
+        built = _build(own, lowered, fakes, scratch)
         if (kept := libraries.keep(digest, built)) and (found := load(kept)):
             return found, digest
         if made := load(built):
@@ -157,12 +157,12 @@ def _lowered(graph: fx.GraphModule, examples: list[Tensor]) -> tuple[fx.GraphMod
     return lowered, fakes
 
 
-def _build(tiled: fx.GraphModule, plain: fx.GraphModule, fakes: list[Tensor], scratch: str) -> str:
+def _build(own: fx.GraphModule, plain: fx.GraphModule, fakes: list[Tensor], scratch: str) -> str:
     from torch._inductor.exc import InductorError
 
-    if tiled is not plain:
+    if own is not plain:
         with suppress(InductorError):  # of a C++ compiler that is older than the processor
-            return _compile(tiled, fakes, scratch, tile_settings())
+            return _compile(own, fakes, scratch, products.settings(own))
     return _compile(plain, fakes, scratch)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, fx
 
-from rldsl.agents.products import tiles_digest
+from rldsl.agents.products import code_digest
 
 Place = tuple[int, str | int | None]
 """Where an input stands: the number of an argument of the step, and its key where that is a dict."""
@@ -131,7 +131,7 @@ def _sources() -> str:
 
 def _machine() -> str:
     """Libraries use every instruction that the processor has, and as many threads as torch had."""
-    return f"{torch.__version__} {torch.get_num_threads()} {_processor()} {tiles_digest()}"
+    return f"{torch.__version__} {torch.get_num_threads()} {_processor()} {code_digest()}"
 
 
 @cache

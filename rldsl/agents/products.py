@@ -1,5 +1,5 @@
-"""Matrix products of compiled steps on the tiles of a processor (Intel AMX), where it has them: as exact as in float32
-(`tiles.h` says how), and faster."""
+"""Matrix products of compiled steps by our own code, which is faster than torch's: on vectors, without the zeros that a
+relu leaves (`vectors.h`), or on tiles (`tiles.h`). Both are as exact as float32."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx
+from torch._ops import OpOverload
 from torch.torch_version import TorchVersion
 
-HEADER = Path(__file__).with_name("tiles.h")
-SWITCH = "RLDSL_TILES"
-"""An environment variable: 0 leaves all products to torch."""
+FOLDER = Path(__file__).parent
+"""Where the code is that inductor includes."""
+SWITCH = "RLDSL_PRODUCTS"
+"""An environment variable: `torch` leaves all products to torch, `vectors` leaves tiles out."""
 
-MULTIPLES = (32, 32, 16)
+TILE_MULTIPLES = (32, 32, 16)
 """Rows, depth and columns come by so many."""
-WORTH = 2**23
+TILES_WORTH = 2**23
 """Multiplications from which a product is faster on tiles, if its numbers are used often enough."""
 OFTEN = 64
 """Each number is split before it is multiplied: so often, on average, it must be multiplied then."""
@@ -31,69 +33,108 @@ SHARE = 0.5
 """Of all multiplications of a step: where fewer are on tiles, the processor puts them to sleep in between, and waking
 them takes as long as a product."""
 
-torch.library.define("rldsl::product", "(Tensor a, Tensor b) -> Tensor")
-torch.library.impl("rldsl::product", "CompositeExplicitAutograd", torch.bmm)
-PRODUCT = torch.ops.rldsl.product.default
-"""What a compiled step does on tiles."""
+
+def _define(name: str) -> OpOverload:
+    """An operator that is `torch.bmm`, until a compiled step has it in its own code."""
+    torch.library.define(f"rldsl::{name}", "(Tensor a, Tensor b) -> Tensor")
+    torch.library.impl(f"rldsl::{name}", "CompositeExplicitAutograd", torch.bmm)
+    torch.library.register_fake(f"rldsl::{name}", lambda a, b: a.new_empty((a.shape[0], a.shape[1], b.shape[2])))
+    operator: OpOverload = getattr(torch.ops.rldsl, name).default
+    return operator
 
 
-@torch.library.register_fake("rldsl::product")
-def _shape(a: Tensor, b: Tensor) -> Tensor:
-    return a.new_empty((a.shape[0], a.shape[1], b.shape[2]))
+ON_VECTORS, ON_TILES = _define("product_on_vectors"), _define("product_on_tiles")
+HEADERS = {ON_VECTORS: "vectors.h", ON_TILES: "tiles.h"}
 
 
-def onto_tiles(graph: fx.GraphModule) -> fx.GraphModule:
-    """A lowered graph with those of its products on tiles that gain by it; itself if there are none."""
-    products = graph.graph.find_nodes(op="call_function", target=torch.ops.aten.bmm.default) if have_tiles() else []
+def with_own_products(graph: fx.GraphModule) -> fx.GraphModule:
+    """A lowered graph with those of its products by our own code that gain by it; itself if there are none."""
+    products = graph.graph.find_nodes(op="call_function", target=torch.ops.aten.bmm.default)
     operands = {node.name: [argument.meta["val"] for argument in node.args] for node in products}
-    gaining = {name: multiplications(*pair) for name, pair in operands.items() if suits(*pair)}
-    if not gaining or sum(gaining.values()) < SHARE * sum(multiplications(*pair) for pair in operands.values()):
+    chosen = _on_vectors(operands) | _on_tiles(operands)
+    if not chosen:
         return graph
-    tiled = deepcopy(graph)
-    for node in tiled.graph.nodes:
-        if node.name in gaining:
-            node.target = PRODUCT
-    tiled.recompile()
-    return tiled
+    changed = deepcopy(graph)
+    for node in changed.graph.nodes:
+        node.target = chosen.get(node.name, node.target)
+    changed.recompile()
+    return changed
 
 
-def tile_settings() -> dict[str, Any]:
+def _on_vectors(operands: dict[str, list[Tensor]]) -> dict[str, OpOverload]:
+    suiting = [name for name, pair in operands.items() if have_vectors() and suits_vectors(*pair)]
+    return dict.fromkeys(suiting, ON_VECTORS)
+
+
+def _on_tiles(operands: dict[str, list[Tensor]]) -> dict[str, OpOverload]:
+    gaining = {name: _size(*pair) for name, pair in operands.items() if have_tiles() and suits_tiles(*pair)}
+    enough = sum(gaining.values()) >= SHARE * sum(_size(*pair) for pair in operands.values())
+    return dict.fromkeys(gaining, ON_TILES) if enough else {}
+
+
+def settings(graph: fx.GraphModule) -> dict[str, Any]:
     """What inductor must know to compile such a graph.
 
     It writes these words between `extern` and a semicolon, so the code becomes part of the step's library.
     """
-    return {"aot_inductor.custom_ops_to_c_shims": {PRODUCT: [f'"C++" {{\n#include "{HEADER}"\n}}']}}
+    used = {
+        operator: header
+        for operator, header in HEADERS.items()
+        if graph.graph.find_nodes(op="call_function", target=operator)
+    }
+    shims = {operator: [f'"C++" {{\n#include "{FOLDER / header}"\n}}'] for operator, header in used.items()}
+    return {"aot_inductor.custom_ops_to_c_shims": shims}
 
 
-def suits(a: Tensor, b: Tensor) -> bool:
-    """Whether the product of `[M, rows, depth]` and `[M, depth, columns]` is faster on tiles."""
+def suits_vectors(a: Tensor, b: Tensor) -> bool:
+    """Whether the product of `[M, rows, depth]` and `[M, depth, columns]` can be done on vectors."""
+    return all(one.dtype == torch.float32 and one.device.type == "cpu" and 1 in one.stride()[1:] for one in (a, b))
+
+
+def suits_tiles(a: Tensor, b: Tensor) -> bool:
+    """Whether it is faster on tiles."""
     sizes = rows, depth, columns = (*a.shape[1:], b.shape[2])
     return (
-        all(one.dtype == torch.float32 and one.device.type == "cpu" and 1 in one.stride()[1:] for one in (a, b))
-        and all(size % multiple == 0 for size, multiple in zip(sizes, MULTIPLES, strict=True))
-        and prod(sizes) >= max(WORTH, OFTEN * depth * (rows + columns))
+        suits_vectors(a, b)
+        and all(size % multiple == 0 for size, multiple in zip(sizes, TILE_MULTIPLES, strict=True))
+        and prod(sizes) >= max(TILES_WORTH, OFTEN * depth * (rows + columns))
     )
 
 
-def multiplications(a: Tensor, b: Tensor) -> int:
+def _size(a: Tensor, b: Tensor) -> int:
+    """The number of multiplications."""
     return a.numel() * b.shape[2]
 
 
-def tiles_digest() -> str:
+def code_digest() -> str:
     """Of the code that products are done with; nothing where it is torch's."""
-    return hashlib.sha256(HEADER.read_bytes()).hexdigest() if have_tiles() else ""
+    if not have_vectors():
+        return ""
+    digest = hashlib.sha256(b"tiles" if have_tiles() else b"vectors")
+    for header in sorted(FOLDER.glob("*.h")):
+        digest.update(header.read_bytes())
+    return digest.hexdigest()
+
+
+def have_vectors() -> bool:
+    return os.environ.get(SWITCH) != "torch" and _can_use_vectors()
 
 
 def have_tiles() -> bool:
-    return os.environ.get(SWITCH) != "0" and _permitted()
+    return have_vectors() and os.environ.get(SWITCH) != "vectors" and _may_use_tiles()
 
 
 @cache
-def _permitted() -> bool:
+def _can_use_vectors() -> bool:
+    """AVX-512, and a torch whose compiler takes the code of others."""
+    known = (platform.system(), platform.machine()) == ("Linux", "x86_64")
+    return known and torch.__version__ >= TorchVersion("2.8") and {"avx512f", "avx512bw", "avx512vl"} <= _flags()
+
+
+@cache
+def _may_use_tiles() -> bool:
     """Asks Linux for the tiles, which it gives to a process only on request."""
-    if (platform.system(), platform.machine()) != ("Linux", "x86_64") or torch.__version__ < TorchVersion("2.8"):
-        return False
-    if not {"amx_tile", "amx_bf16", "avx512bw"} <= _flags():
+    if not {"amx_tile", "amx_bf16"} <= _flags():
         return False
     arch_prctl, request_permission, tile_data = 158, 0x1023, 18
     return ctypes.CDLL(None).syscall(arch_prctl, request_permission, tile_data) == 0

@@ -6,20 +6,13 @@
 // Heinecke 2019, arXiv:1904.06376).
 //
 // Included into the code of a compiled step; see products.py.
-#include <immintrin.h>
-#include <omp.h>
-
-#include <cstdint>
-#include <cstdlib>
-#include <new>
+#pragma once
+#include "matrices.h"
 
 namespace rldsl_tiles {
 
-#if defined(__clang__)
-#define TILED __attribute__((target("avx512f,avx512bw,avx512vl")))
-#else  // inductor hardly optimizes what is around its kernels
-#define TILED __attribute__((target("avx512f,avx512bw,avx512vl"), optimize("O3")))
-#endif
+using rldsl_matrices::Matrix;
+using rldsl_matrices::Room;
 
 using Word = uint16_t;  // a bfloat16
 
@@ -32,13 +25,6 @@ constexpr int64_t SLICE = 128;           // ... so many columns of them at a tim
 
 // Packed, a matrix of `outer` rows (of the left one) or columns (of the right one) is [outer / SIDE][depth / DEPTH] tiles
 // of each part in turn. In a tile of the left matrix a row is a row, in one of the right matrix it is a pair of rows.
-
-struct Matrix {
-  const float* at;
-  int64_t outer_stride, depth_stride;  // one of them is 1
-
-  const float* from(int64_t outer, int64_t depth) const { return at + outer * outer_stride + depth * depth_stride; }
-};
 
 struct alignas(64) Tiles {
   uint8_t palette = 1, start = 0, unused[14] = {};
@@ -56,7 +42,7 @@ constexpr Tiles TILES;
 #define STORE_SUM(to, stride) asm volatile("tilestored %%tmm0, (%0,%1,1)" ::"r"(to), "r"(stride) : "memory")
 #define ADD_PRODUCT() asm volatile("tdpbf16ps %%tmm2, %%tmm1, %%tmm0" ::: "memory")
 
-TILED inline void split(__m512 x, __m512i parts[PARTS]) {
+FAST inline void split(__m512 x, __m512i parts[PARTS]) {
   const __m512i upper = _mm512_set1_epi32(0xFFFF0000);
   for (int part = 0; part < PARTS - 1; part++) {
     parts[part] = _mm512_and_si512(_mm512_castps_si512(x), upper);
@@ -65,12 +51,12 @@ TILED inline void split(__m512 x, __m512i parts[PARTS]) {
   parts[PARTS - 1] = _mm512_castps_si512(x);
 }
 
-TILED inline void put(const __m512i parts[PARTS], int row, Word* tiles) {
+FAST inline void put(const __m512i parts[PARTS], int row, Word* tiles) {
   for (int part = 0; part < PARTS; part++) _mm512_store_si512(tiles + part * TILE + row * DEPTH, parts[part]);
 }
 
 // A row of a tile is what lies side by side along the depth.
-TILED inline void put_rows(const float* x, int64_t stride, Word* tiles) {
+FAST inline void put_rows(const float* x, int64_t stride, Word* tiles) {
   const __m512i upper = _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27, 25,
                                          23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
   for (int row = 0; row < SIDE; row++, x += stride) {
@@ -84,7 +70,7 @@ TILED inline void put_rows(const float* x, int64_t stride, Word* tiles) {
 }
 
 // A row of a tile is a pair of rows, whose columns lie side by side.
-TILED inline void put_pairs(const float* x, int64_t stride, Word* tiles) {
+FAST inline void put_pairs(const float* x, int64_t stride, Word* tiles) {
   const __m512i upper = _mm512_set1_epi32(0xFFFF0000);
   for (int row = 0; row < SIDE; row++, x += 2 * stride) {
     __m512i even[PARTS], odd[PARTS];
@@ -97,35 +83,15 @@ TILED inline void put_pairs(const float* x, int64_t stride, Word* tiles) {
 }
 
 // Makes a tile of rows one of pairs, and back: its 16 x 16 pairs of words change places across the diagonal.
-TILED inline void turn(Word* tile) {
-  __m512i r[16], t[16];
-  for (int i = 0; i < 16; i++) r[i] = _mm512_load_si512(tile + i * DEPTH);
-  for (int i = 0; i < 16; i += 2) {
-    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-  }
-  for (int i = 0; i < 16; i += 4) {
-    r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
-    r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
-    r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
-    r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
-  }
-  for (int i = 0; i < 4; i++) {
-    t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
-    t[i + 4] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
-    t[i + 8] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
-    t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
-  }
-  for (int i = 0; i < 4; i++) {
-    _mm512_store_si512(tile + i * DEPTH, _mm512_shuffle_i32x4(t[i], t[i + 4], 0x88));
-    _mm512_store_si512(tile + (i + 8) * DEPTH, _mm512_shuffle_i32x4(t[i], t[i + 4], 0xdd));
-    _mm512_store_si512(tile + (i + 4) * DEPTH, _mm512_shuffle_i32x4(t[i + 8], t[i + 12], 0x88));
-    _mm512_store_si512(tile + (i + 12) * DEPTH, _mm512_shuffle_i32x4(t[i + 8], t[i + 12], 0xdd));
-  }
+FAST inline void turn(Word* tile) {
+  __m512i rows[16];
+  for (int i = 0; i < 16; i++) rows[i] = _mm512_load_si512(tile + i * DEPTH);
+  rldsl_matrices::transpose(rows);
+  for (int i = 0; i < 16; i++) _mm512_store_si512(tile + i * DEPTH, rows[i]);
 }
 
 // SIDE rows of the left matrix, or as many columns of the right one.
-TILED inline void pack(Matrix x, int64_t outer, int64_t depth, bool pairs, Word* tiles) {
+FAST inline void pack(Matrix x, int64_t outer, int64_t depth, bool pairs, Word* tiles) {
   const bool along = x.depth_stride == 1;
   for (int64_t k = 0; k < depth; k += DEPTH, tiles += PARTS * TILE) {
     if (along)
@@ -138,7 +104,7 @@ TILED inline void pack(Matrix x, int64_t outer, int64_t depth, bool pairs, Word*
 }
 
 // Adds the product of packed rows and columns to a tile of the result.
-TILED inline void add_tile(const Word* a, const Word* b, int64_t depth, float* c, int64_t stride, bool first) {
+FAST inline void add_tile(const Word* a, const Word* b, int64_t depth, float* c, int64_t stride, bool first) {
   const int64_t row = SIDE * sizeof(float), result_row = stride * sizeof(float);
   if (first)
     CLEAR_SUM();
@@ -162,26 +128,9 @@ TILED inline void add_tile(const Word* a, const Word* b, int64_t depth, float* c
   STORE_SUM(c, result_row);
 }
 
-// Memory of a thread that it keeps.
-struct Room {
-  Word* at = nullptr;
-  int64_t size = 0;
-
-  Word* of(int64_t words) {
-    if (words > size) {
-      std::free(at);
-      at = static_cast<Word*>(std::aligned_alloc(64, words * sizeof(Word)));
-      size = at ? words : 0;
-      if (!at) throw std::bad_alloc();
-    }
-    return at;
-  }
-  ~Room() { std::free(at); }
-};
-
 // c = a @ b, [rows, depth] by [depth, columns], c contiguous; rows by PANEL, columns by SIDE, the depth by DEPTH.
-TILED inline void multiply(Matrix a, Matrix b, float* c, int64_t rows, int64_t columns, int64_t depth) {
-  static thread_local Room left, right;
+FAST inline void multiply(Matrix a, Matrix b, float* c, int64_t rows, int64_t columns, int64_t depth) {
+  static thread_local Room<Word> left, right;
   const bool several = omp_get_max_threads() > 1;
   Word* const right_tiles = right.of(PARTS * columns * depth);
 #pragma omp parallel for if (several)
@@ -202,28 +151,7 @@ TILED inline void multiply(Matrix a, Matrix b, float* c, int64_t rows, int64_t c
 
 }  // namespace rldsl_tiles
 
-// torch.bmm of float32; the result is new.
-extern "C" AOTITorchError aoti_torch_cpu_product(AtenTensorHandle a, AtenTensorHandle b, AtenTensorHandle* result) {
-  using rldsl_tiles::Matrix;
-  int64_t *a_size, *b_size, *a_stride, *b_stride;
-  void *a_data, *b_data, *c_data;
-  aoti_torch_get_sizes(a, &a_size);
-  aoti_torch_get_sizes(b, &b_size);
-  aoti_torch_get_strides(a, &a_stride);
-  aoti_torch_get_strides(b, &b_stride);
-  aoti_torch_get_data_ptr(a, &a_data);
-  aoti_torch_get_data_ptr(b, &b_data);
-  if ((a_stride[1] != 1 && a_stride[2] != 1) || (b_stride[1] != 1 && b_stride[2] != 1)) return AOTI_TORCH_FAILURE;
-
-  const int64_t members = a_size[0], rows = a_size[1], depth = a_size[2], columns = b_size[2];
-  const int64_t size[] = {members, rows, columns}, stride[] = {rows * columns, columns, 1};
-  const AOTITorchError made = aoti_torch_empty_strided(3, size, stride, aoti_torch_dtype_float32(),
-                                                       aoti_torch_device_type_cpu(), 0, result);
-  if (made != AOTI_TORCH_SUCCESS) return made;
-  aoti_torch_get_data_ptr(*result, &c_data);
-  for (int64_t m = 0; m < members; m++)
-    rldsl_tiles::multiply(Matrix{static_cast<float*>(a_data) + m * a_stride[0], a_stride[1], a_stride[2]},
-                          Matrix{static_cast<float*>(b_data) + m * b_stride[0], b_stride[2], b_stride[1]},
-                          static_cast<float*>(c_data) + m * rows * columns, rows, columns, depth);
-  return AOTI_TORCH_SUCCESS;
+extern "C" AOTITorchError aoti_torch_cpu_product_on_tiles(AtenTensorHandle a, AtenTensorHandle b,
+                                                          AtenTensorHandle* result) {
+  return rldsl_matrices::product(a, b, result, rldsl_tiles::multiply);
 }

@@ -1,0 +1,107 @@
+// What products of float32 matrices share, on whichever part of a processor they are done.
+//
+// Included into the code of a compiled step; see products.py.
+#pragma once
+#include <immintrin.h>
+#include <omp.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace rldsl_matrices {
+
+#if defined(__clang__)
+#define FAST __attribute__((target("avx512f,avx512bw,avx512vl")))
+#define UNROLLED _Pragma("unroll")
+#else  // inductor hardly optimizes what is around its kernels
+#define FAST __attribute__((target("avx512f,avx512bw,avx512vl"), optimize("O3")))
+#define UNROLLED _Pragma("GCC unroll 16")  // what such a loop indexes can stay in registers
+#endif
+
+// A matrix on the left has its rows outside, one on the right its columns; along the depth they meet.
+struct Matrix {
+  const float* at;
+  int64_t outer_stride, depth_stride;  // one of them is 1
+
+  const float* from(int64_t outer, int64_t depth) const { return at + outer * outer_stride + depth * depth_stride; }
+};
+
+// Memory of a thread that it keeps.
+template <typename Item>
+struct Room {
+  Item* at = nullptr;
+  int64_t size = 0;
+
+  Item* of(int64_t items) {
+    if (items > size) {
+      std::free(at);
+      at = static_cast<Item*>(std::aligned_alloc(64, (items * sizeof(Item) + 63) / 64 * 64));
+      size = at ? items : 0;
+      if (!at) throw std::bad_alloc();
+    }
+    return at;
+  }
+  ~Room() { std::free(at); }
+};
+
+// 16 x 16 numbers of 32 bits change places across the diagonal.
+FAST inline void transpose(__m512i r[16]) {
+  __m512i t[16];
+  UNROLLED
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+  }
+  UNROLLED
+  for (int i = 0; i < 16; i += 4) {
+    r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+    r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+    r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+    r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+  }
+  UNROLLED
+  for (int i = 0; i < 4; i++) {
+    t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
+    t[i + 4] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
+    t[i + 8] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
+    t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
+  }
+  UNROLLED
+  for (int i = 0; i < 4; i++) {
+    r[i] = _mm512_shuffle_i32x4(t[i], t[i + 4], 0x88);
+    r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 4], 0xdd);
+    r[i + 4] = _mm512_shuffle_i32x4(t[i + 8], t[i + 12], 0x88);
+    r[i + 12] = _mm512_shuffle_i32x4(t[i + 8], t[i + 12], 0xdd);
+  }
+}
+
+// torch.bmm of float32 by a function for one member: c = a @ b, c contiguous. The result is new.
+using Multiply = void (*)(Matrix a, Matrix b, float* c, int64_t rows, int64_t columns, int64_t depth);
+
+inline AOTITorchError product(AtenTensorHandle a, AtenTensorHandle b, AtenTensorHandle* result, Multiply multiply) {
+  int64_t *a_size, *b_size, *a_stride, *b_stride;
+  void *a_data, *b_data, *c_data;
+  aoti_torch_get_sizes(a, &a_size);
+  aoti_torch_get_sizes(b, &b_size);
+  aoti_torch_get_strides(a, &a_stride);
+  aoti_torch_get_strides(b, &b_stride);
+  aoti_torch_get_data_ptr(a, &a_data);
+  aoti_torch_get_data_ptr(b, &b_data);
+  if ((a_stride[1] != 1 && a_stride[2] != 1) || (b_stride[1] != 1 && b_stride[2] != 1)) return AOTI_TORCH_FAILURE;
+
+  const int64_t members = a_size[0], rows = a_size[1], depth = a_size[2], columns = b_size[2];
+  const int64_t size[] = {members, rows, columns}, stride[] = {rows * columns, columns, 1};
+  const AOTITorchError made = aoti_torch_empty_strided(3, size, stride, aoti_torch_dtype_float32(),
+                                                       aoti_torch_device_type_cpu(), 0, result);
+  if (made != AOTI_TORCH_SUCCESS) return made;
+  aoti_torch_get_data_ptr(*result, &c_data);
+  for (int64_t m = 0; m < members; m++)
+    multiply(Matrix{static_cast<float*>(a_data) + m * a_stride[0], a_stride[1], a_stride[2]},
+             Matrix{static_cast<float*>(b_data) + m * b_stride[0], b_stride[2], b_stride[1]},
+             static_cast<float*>(c_data) + m * rows * columns, rows, columns, depth);
+  return AOTI_TORCH_SUCCESS;
+}
+
+}  // namespace rldsl_matrices

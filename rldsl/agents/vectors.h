@@ -1,0 +1,347 @@
+// A product of float32 matrices on the vectors of a processor (AVX-512) that leaves out the zeros of the left matrix.
+//
+// Behind a relu about half of all numbers are 0, and so are the gradients that pass it. So what is not 0 in a row is
+// listed first; for each number of the list, the row of the right matrix that it meets is added to a row of the sum,
+// which stays in registers. The right matrix is read in blocks that fit into the nearest cache. Where few numbers are 0,
+// rows and columns are multiplied as anywhere else.
+//
+// A zero that meets what is no number gives nothing: a network that has diverged is known by its parameters.
+//
+// Included into the code of a compiled step; see products.py.
+#pragma once
+#include "matrices.h"
+
+namespace rldsl_vectors {
+
+using rldsl_matrices::Matrix;
+using rldsl_matrices::Room;
+
+constexpr int64_t LANES = 16;       // numbers of a vector
+constexpr int64_t WIDEST = 128;     // columns that are summed at a time, if there are no more ...
+constexpr int64_t PANEL = 64;       // ... and if there are
+constexpr int64_t CACHED = 8192;    // numbers of a panel that are read again and again
+constexpr int64_t ROWS = 8;         // that are multiplied by two vectors at a time, where zeros are not left out
+constexpr int64_t NARROW = 4;       // columns up to which a product is another one
+constexpr int64_t WORTH_LISTS = 4 * LANES;  // columns from which the time for lists is made good
+constexpr double DENSE = 0.7;       // the share of numbers that are not 0 from which leaving out the others gains nothing
+
+FAST inline __mmask16 first_lanes(int64_t count) { return count >= LANES ? 0xFFFF : (1u << count) - 1; }
+
+FAST inline int64_t whole(int64_t count, int64_t by) { return (count + by - 1) / by * by; }
+
+FAST inline void turn(__m512 block[LANES]) {
+  __m512i rows[LANES];
+  UNROLLED
+  for (int i = 0; i < LANES; i++) rows[i] = _mm512_castps_si512(block[i]);
+  rldsl_matrices::transpose(rows);
+  UNROLLED
+  for (int i = 0; i < LANES; i++) block[i] = _mm512_castsi512_ps(rows[i]);
+}
+
+// 16 x 16 numbers, a vector for each of the outer ones; 0 beyond the edges.
+FAST inline void read_block(Matrix x, int64_t outer, int64_t outers, int64_t depth, int64_t depths, __m512 block[LANES]) {
+  const bool along = x.depth_stride == 1;
+  const int64_t lines = along ? outers - outer : depths - depth;
+  const __mmask16 lanes = first_lanes(along ? depths - depth : outers - outer);
+  const float* line = x.from(outer, depth);
+  UNROLLED
+  for (int i = 0; i < LANES; i++, line += along ? x.outer_stride : x.depth_stride)
+    block[i] = i < lines ? _mm512_maskz_loadu_ps(lanes, line) : _mm512_setzero_ps();
+  if (!along) turn(block);
+}
+
+// The right matrix as [columns / width][depth][width].
+struct Panels {
+  const float* at;
+  int64_t depth, width;
+
+  const float* from(int64_t column, int64_t k) const {
+    return at + column / width * width * depth + k * width + column % width;
+  }
+};
+
+FAST inline void pack_panel(Matrix b, int64_t first, int64_t columns, int64_t depth, int64_t width, float* panel) {
+  const int64_t end = first + width < columns ? first + width : columns;
+  if (b.outer_stride == 1) {
+    for (int64_t k = 0; k < depth; k++, panel += width)
+      for (int64_t j = first; j < end; j += LANES)
+        _mm512_storeu_ps(panel + j - first, _mm512_maskz_loadu_ps(first_lanes(end - j), b.from(j, k)));
+    return;
+  }
+  for (int64_t j = first; j < end; j += LANES, panel += LANES)
+    for (int64_t k = 0; k < depth; k += LANES) {
+      __m512 block[LANES];
+      read_block(b, j, end, k, depth, block);
+      turn(block);
+      for (int64_t i = 0; i < LANES && k + i < depth; i++) _mm512_storeu_ps(panel + (k + i) * width, block[i]);
+    }
+}
+
+FAST inline Panels pack(Matrix b, int64_t columns, int64_t depth, bool several) {
+  static thread_local Room<float> room;
+  const int64_t width = columns > WIDEST ? PANEL : whole(columns, LANES);
+  if (b.outer_stride == 1 && b.depth_stride == width && columns == width) return {b.at, depth, width};
+  float* const panels = room.of(whole(columns, width) * depth);
+#pragma omp parallel for if (several)
+  for (int64_t j = 0; j < columns; j += width) pack_panel(b, j, columns, depth, width, panels + j * depth);
+  return {panels, depth, width};
+}
+
+// --- without the zeros --------------------------------------------------------
+
+// What is not 0 in some rows: for each block of the depth, and in it for each row, a list of numbers, and of the places
+// in the block of a panel where the rows begin that they meet.
+struct Lists {
+  int64_t rows, block;
+  float* numbers;
+  uint16_t* places;
+  int32_t* counts;
+
+  int64_t list(int64_t row, int64_t k) const { return k / block * rows + row; }
+};
+
+FAST inline void list_numbers(Matrix a, int64_t depth, int64_t width, const Lists& lists) {
+  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __m512i line = _mm512_mullo_epi32(lane, _mm512_set1_epi32(width));
+  int64_t list = 0;
+  for (int64_t begin = 0; begin < depth; begin += lists.block)
+    for (int64_t row = 0; row < lists.rows; row += LANES) {
+      const int64_t end = begin + lists.block < depth ? begin + lists.block : depth;
+      const int64_t count = lists.rows - row < LANES ? lists.rows - row : LANES;
+      int64_t kept[LANES] = {};
+      for (int64_t k = begin; k < end; k += LANES) {
+        __m512 block[LANES];
+        read_block(a, row, lists.rows, k, depth, block);
+        const __m512i places = _mm512_add_epi32(line, _mm512_set1_epi32((k - begin) * width));
+        UNROLLED
+        for (int i = 0; i < LANES; i++) {
+          if (i >= count) break;
+          const int64_t at = (list + i) * lists.block + kept[i];
+          const __mmask16 lanes = _mm512_cmp_ps_mask(block[i], _mm512_setzero_ps(), _CMP_NEQ_UQ);
+          _mm512_storeu_ps(lists.numbers + at, _mm512_maskz_compress_ps(lanes, block[i]));
+          _mm256_storeu_si256(reinterpret_cast<__m256i*>(lists.places + at),
+                              _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32(lanes, places)));
+          kept[i] += __builtin_popcount(lanes);
+        }
+      }
+      for (int64_t i = 0; i < count; i++) lists.counts[list++] = kept[i];
+    }
+}
+
+template <int VECTORS>
+FAST inline void add_row(__m512 number, const float* met, __m512 sum[VECTORS]) {
+  UNROLLED
+  for (int v = 0; v < VECTORS; v++) sum[v] = _mm512_fmadd_ps(number, _mm512_loadu_ps(met + v * LANES), sum[v]);
+}
+
+// Adds the numbers of a list times the rows that they meet to VECTORS vectors of a row of the sum. Four at a time: reading
+// numbers and places one by one would take as long as reading another vector of each row.
+template <int VECTORS>
+FAST inline void add_list(const float* numbers, const uint16_t* places, int64_t count, const float* block, float* c,
+                          bool first) {
+  __m512 sum[VECTORS];
+  UNROLLED
+  for (int v = 0; v < VECTORS; v++) sum[v] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(c + v * LANES);
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    const __m512 four = _mm512_broadcast_f32x4(_mm_loadu_ps(numbers + i));
+    uint64_t place;
+    std::memcpy(&place, places + i, sizeof place);
+    add_row<VECTORS>(_mm512_permute_ps(four, 0x00), block + (place & 0xFFFF), sum);
+    add_row<VECTORS>(_mm512_permute_ps(four, 0x55), block + (place >> 16 & 0xFFFF), sum);
+    add_row<VECTORS>(_mm512_permute_ps(four, 0xAA), block + (place >> 32 & 0xFFFF), sum);
+    add_row<VECTORS>(_mm512_permute_ps(four, 0xFF), block + (place >> 48), sum);
+  }
+  for (; i < count; i++) add_row<VECTORS>(_mm512_set1_ps(numbers[i]), block + places[i], sum);
+  UNROLLED
+  for (int v = 0; v < VECTORS; v++) _mm512_storeu_ps(c + v * LANES, sum[v]);
+}
+
+template <int VECTORS>
+FAST inline void add_block(const Lists& lists, int64_t k, const float* block, float* c, int64_t columns) {
+  for (int64_t row = 0; row < lists.rows; row++, c += columns) {
+    const int64_t list = lists.list(row, k);
+    add_list<VECTORS>(lists.numbers + list * lists.block, lists.places + list * lists.block, lists.counts[list], block, c,
+                      k == 0);
+  }
+}
+
+// Columns by LANES.
+FAST inline void multiply_listed(Matrix a, Panels b, float* c, int64_t rows, int64_t columns) {
+  static thread_local Room<float> numbers;
+  static thread_local Room<uint16_t> places;
+  static thread_local Room<int32_t> counts;
+  const int64_t block = CACHED / b.width < whole(b.depth, LANES) ? CACHED / b.width / LANES * LANES : whole(b.depth, LANES);
+  const int64_t count = rows * (whole(b.depth, block) / block);
+  const Lists lists{rows, block, numbers.of(count * block), places.of(count * block), counts.of(count)};
+  list_numbers(a, b.depth, b.width, lists);
+  for (int64_t j = 0; j < columns; j += b.width)
+    for (int64_t k = 0; k < b.depth; k += block) {
+      const float* const from = b.from(j, k);
+      switch ((columns - j < b.width ? columns - j : b.width) / LANES) {
+        case 1: add_block<1>(lists, k, from, c + j, columns); break;
+        case 2: add_block<2>(lists, k, from, c + j, columns); break;
+        case 3: add_block<3>(lists, k, from, c + j, columns); break;
+        case 4: add_block<4>(lists, k, from, c + j, columns); break;
+        case 5: add_block<5>(lists, k, from, c + j, columns); break;
+        case 6: add_block<6>(lists, k, from, c + j, columns); break;
+        case 7: add_block<7>(lists, k, from, c + j, columns); break;
+        case 8: add_block<8>(lists, k, from, c + j, columns); break;
+      }
+    }
+}
+
+// Judged by a sample of it.
+FAST inline bool has_zeros(Matrix a, int64_t rows, int64_t depth) {
+  const bool along = a.depth_stride == 1;
+  const int64_t lines = along ? rows : depth, length = along ? depth : rows, step = lines / LANES + 1;
+  int64_t seen = 0, kept = 0;
+  for (int64_t line = 0; line < lines; line += step)
+    for (int64_t i = 0; i < length; i += LANES) {
+      const __mmask16 lanes = first_lanes(length - i);
+      const __m512 x = _mm512_maskz_loadu_ps(lanes, along ? a.from(line, i) : a.from(i, line));
+      seen += __builtin_popcount(lanes);
+      kept += __builtin_popcount(_mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_UQ));
+    }
+  return kept < DENSE * seen;
+}
+
+// --- with them -----------------------------------------------------------------
+
+// COUNT rows by VECTORS vectors of columns; ALONG: the rows of `a` lie along the depth.
+template <int COUNT, int VECTORS, bool ALONG>
+FAST inline void multiply_block(Matrix a, int64_t row, Panels b, float* c, int64_t column, int64_t columns) {
+  __m512 sum[COUNT][VECTORS];
+  UNROLLED
+  for (int r = 0; r < COUNT; r++)
+    UNROLLED
+    for (int v = 0; v < VECTORS; v++) sum[r][v] = _mm512_setzero_ps();
+  const float *left = a.from(row, 0), *right = b.from(column, 0);
+  for (int64_t k = 0; k < b.depth; k++, left += ALONG ? 1 : a.depth_stride, right += b.width) {
+    __m512 met[VECTORS];
+    UNROLLED
+    for (int v = 0; v < VECTORS; v++) met[v] = _mm512_loadu_ps(right + v * LANES);
+    UNROLLED
+    for (int r = 0; r < COUNT; r++) {
+      const __m512 number = _mm512_set1_ps(left[r * (ALONG ? a.outer_stride : 1)]);
+      UNROLLED
+      for (int v = 0; v < VECTORS; v++) sum[r][v] = _mm512_fmadd_ps(number, met[v], sum[r][v]);
+    }
+  }
+  UNROLLED
+  for (int r = 0; r < COUNT; r++)
+    UNROLLED
+    for (int v = 0; v < VECTORS; v++)
+      _mm512_mask_storeu_ps(c + (row + r) * columns + column + v * LANES, first_lanes(columns - column - v * LANES), sum[r][v]);
+}
+
+template <int VECTORS, bool ALONG>
+FAST inline void multiply_columns(Matrix a, int64_t rows, Panels b, float* c, int64_t column, int64_t columns) {
+  int64_t row = 0;
+  for (; row + ROWS <= rows; row += ROWS) multiply_block<ROWS, VECTORS, ALONG>(a, row, b, c, column, columns);
+  for (; row + 2 <= rows; row += 2) multiply_block<2, VECTORS, ALONG>(a, row, b, c, column, columns);
+  if (row < rows) multiply_block<1, VECTORS, ALONG>(a, row, b, c, column, columns);
+}
+
+FAST inline void multiply_all(Matrix a, Panels b, float* c, int64_t rows, int64_t columns) {
+  const bool along = a.depth_stride == 1;
+  for (int64_t j = 0; j < columns; j += 2 * LANES) {
+    const bool two = j + LANES < columns;
+    auto multiply = two ? (along ? multiply_columns<2, true> : multiply_columns<2, false>)
+                        : (along ? multiply_columns<1, true> : multiply_columns<1, false>);
+    multiply(a, rows, b, c, j, columns);
+  }
+}
+
+// --- few columns ----------------------------------------------------------------
+
+// Rows that lie along the depth: a number of the result is a sum along two lines of memory. COUNT of them at a time.
+template <int COLUMNS, int COUNT>
+FAST inline void multiply_lines(Matrix a, int64_t row, const float* b, float* c, int64_t depth) {
+  __m512 sum[COUNT][COLUMNS] = {};
+  for (int64_t k = 0; k < depth; k += LANES) {
+    const __mmask16 lanes = first_lanes(depth - k);
+    __m512 met[COLUMNS];
+    UNROLLED
+    for (int j = 0; j < COLUMNS; j++) met[j] = _mm512_maskz_loadu_ps(lanes, b + j * depth + k);
+    UNROLLED
+    for (int r = 0; r < COUNT; r++) {
+      const __m512 x = _mm512_maskz_loadu_ps(lanes, a.from(row + r, k));
+      UNROLLED
+      for (int j = 0; j < COLUMNS; j++) sum[r][j] = _mm512_fmadd_ps(x, met[j], sum[r][j]);
+    }
+  }
+  UNROLLED
+  for (int r = 0; r < COUNT; r++)
+    UNROLLED
+    for (int j = 0; j < COLUMNS; j++) c[(row + r) * COLUMNS + j] = _mm512_reduce_add_ps(sum[r][j]);
+}
+
+// Rows that lie side by side: sixteen of them are a vector. COUNT vectors at a time.
+template <int COLUMNS, int COUNT>
+FAST inline void multiply_sides(Matrix a, int64_t row, int64_t rows, const float* b, float* c, int64_t depth) {
+  __m512 sum[COUNT][COLUMNS] = {};
+  const __mmask16 lanes = first_lanes(rows - row - (COUNT - 1) * LANES);  // of the last vector: the others are full
+  for (int64_t k = 0; k < depth; k++) {
+    const float* const line = a.from(row, k);
+    UNROLLED
+    for (int s = 0; s < COUNT; s++) {
+      const __m512 x = s < COUNT - 1 ? _mm512_loadu_ps(line + s * LANES) : _mm512_maskz_loadu_ps(lanes, line + s * LANES);
+      UNROLLED
+      for (int j = 0; j < COLUMNS; j++) sum[s][j] = _mm512_fmadd_ps(x, _mm512_set1_ps(b[j * depth + k]), sum[s][j]);
+    }
+  }
+  alignas(64) float columns[COLUMNS][COUNT * LANES];
+  UNROLLED
+  for (int s = 0; s < COUNT; s++)
+    UNROLLED
+    for (int j = 0; j < COLUMNS; j++) _mm512_store_ps(columns[j] + s * LANES, sum[s][j]);
+  for (int64_t r = 0; r < COUNT * LANES && row + r < rows; r++)
+    for (int j = 0; j < COLUMNS; j++) c[(row + r) * COLUMNS + j] = columns[j][r];
+}
+
+template <int COLUMNS>
+FAST inline void multiply_narrow(Matrix a, Matrix b, float* c, int64_t rows, int64_t depth) {
+  static thread_local Room<float> room;
+  float* const lines = room.of(COLUMNS * depth);
+  UNROLLED
+  for (int j = 0; j < COLUMNS; j++)
+    for (int64_t k = 0; k < depth; k++) lines[j * depth + k] = *b.from(j, k);
+  int64_t row = 0;
+  if (a.depth_stride == 1) {
+    for (; row + 4 <= rows; row += 4) multiply_lines<COLUMNS, 4>(a, row, lines, c, depth);
+    for (; row < rows; row++) multiply_lines<COLUMNS, 1>(a, row, lines, c, depth);
+  } else {
+    for (; row + 4 * LANES <= rows; row += 4 * LANES) multiply_sides<COLUMNS, 4>(a, row, rows, lines, c, depth);
+    for (; row < rows; row += LANES) multiply_sides<COLUMNS, 1>(a, row, rows, lines, c, depth);
+  }
+}
+
+// --- whichever it is --------------------------------------------------------------
+
+// c = a @ b, [rows, depth] by [depth, columns], c contiguous.
+FAST inline void multiply(Matrix a, Matrix b, float* c, int64_t rows, int64_t columns, int64_t depth) {
+  switch (columns) {
+    case 1: return multiply_narrow<1>(a, b, c, rows, depth);
+    case 2: return multiply_narrow<2>(a, b, c, rows, depth);
+    case 3: return multiply_narrow<3>(a, b, c, rows, depth);
+    case 4: return multiply_narrow<4>(a, b, c, rows, depth);
+  }
+  const int64_t threads = omp_get_max_threads();
+  const Panels panels = pack(b, columns, depth, threads > 1);
+  const bool listed = columns % LANES == 0 && columns >= WORTH_LISTS && has_zeros(a, rows, depth);
+  const int64_t share = whole((rows + threads - 1) / threads, ROWS);
+#pragma omp parallel for if (threads > 1)
+  for (int64_t row = 0; row < rows; row += share) {
+    const int64_t count = rows - row < share ? rows - row : share;
+    (listed ? multiply_listed : multiply_all)({a.from(row, 0), a.outer_stride, a.depth_stride}, panels,
+                                              c + row * columns, count, columns);
+  }
+}
+
+}  // namespace rldsl_vectors
+
+extern "C" AOTITorchError aoti_torch_cpu_product_on_vectors(AtenTensorHandle a, AtenTensorHandle b,
+                                                            AtenTensorHandle* result) {
+  return rldsl_matrices::product(a, b, result, rldsl_vectors::multiply);
+}
