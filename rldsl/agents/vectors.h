@@ -23,7 +23,7 @@ constexpr int64_t CACHED = 8192;    // numbers of a panel that are read again an
 constexpr int64_t ROWS = 8;         // that are multiplied by two vectors at a time, where zeros are not left out
 constexpr int64_t NARROW = 4;       // columns up to which a product is another one
 constexpr int64_t WORTH_LISTS = 4 * LANES;  // columns from which the time for lists is made good
-constexpr double DENSE = 0.7;       // the share of numbers that are not 0 from which leaving out the others gains nothing
+constexpr double DENSE = 0.75;      // the share of numbers that are not 0 from which leaving out the others gains nothing
 
 FAST inline __mmask16 first_lanes(int64_t count) { return count >= LANES ? 0xFFFF : (1u << count) - 1; }
 
@@ -55,36 +55,36 @@ struct Panels {
   const float* at;
   int64_t depth, width;
 
-  const float* from(int64_t column, int64_t k) const {
-    return at + column / width * width * depth + k * width + column % width;
-  }
+  int64_t place(int64_t column, int64_t k) const { return column / width * width * depth + k * width + column % width; }
+  const float* from(int64_t column, int64_t k) const { return at + place(column, k); }
 };
 
-FAST inline void pack_panel(Matrix b, int64_t first, int64_t columns, int64_t depth, int64_t width, float* panel) {
-  const int64_t end = first + width < columns ? first + width : columns;
-  if (b.outer_stride == 1) {
-    for (int64_t k = 0; k < depth; k++, panel += width)
-      for (int64_t j = first; j < end; j += LANES)
-        _mm512_storeu_ps(panel + j - first, _mm512_maskz_loadu_ps(first_lanes(end - j), b.from(j, k)));
-    return;
-  }
-  for (int64_t j = first; j < end; j += LANES, panel += LANES)
-    for (int64_t k = 0; k < depth; k += LANES) {
-      __m512 block[LANES];
-      read_block(b, j, end, k, depth, block);
-      turn(block);
-      for (int64_t i = 0; i < LANES && k + i < depth; i++) _mm512_storeu_ps(panel + (k + i) * width, block[i]);
-    }
-}
-
+// Reads the matrix line by line, as it lies in memory.
 FAST inline Panels pack(Matrix b, int64_t columns, int64_t depth, bool several) {
   static thread_local Room<float> room;
   const int64_t width = columns > WIDEST ? PANEL : whole(columns, LANES);
   if (b.outer_stride == 1 && b.depth_stride == width && columns == width) return {b.at, depth, width};
-  float* const panels = room.of(whole(columns, width) * depth);
+  float* const at = room.of(whole(columns, width) * depth);
+  const Panels panels{at, depth, width};
+  if (b.outer_stride == 1) {
 #pragma omp parallel for if (several)
-  for (int64_t j = 0; j < columns; j += width) pack_panel(b, j, columns, depth, width, panels + j * depth);
-  return {panels, depth, width};
+    for (int64_t k = 0; k < depth; k++)
+      for (int64_t first = 0; first < columns; first += width)
+        for (int64_t j = first; j < columns && j < first + width; j += LANES)
+          _mm512_store_ps(at + first * depth + k * width + j - first,
+                          _mm512_maskz_loadu_ps(first_lanes(columns - j), b.from(j, k)));
+    return panels;
+  }
+#pragma omp parallel for if (several)
+  for (int64_t j = 0; j < columns; j += LANES)
+    for (int64_t k = 0; k < depth; k += LANES) {
+      __m512 block[LANES];
+      read_block(b, j, columns, k, depth, block);
+      turn(block);
+      float* const to = at + panels.place(j, k);
+      for (int64_t i = 0; i < LANES && k + i < depth; i++) _mm512_store_ps(to + i * width, block[i]);
+    }
+  return panels;
 }
 
 // --- without the zeros --------------------------------------------------------
@@ -100,31 +100,32 @@ struct Lists {
   int64_t list(int64_t row, int64_t k) const { return k / block * rows + row; }
 };
 
+FAST inline int64_t list_vector(__m512 x, __m512i places, const Lists& lists, int64_t at) {
+  const __mmask16 lanes = _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+  _mm512_storeu_ps(lists.numbers + at, _mm512_maskz_compress_ps(lanes, x));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(lists.places + at),
+                      _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32(lanes, places)));
+  return __builtin_popcount(lanes);
+}
+
 FAST inline void list_numbers(Matrix a, int64_t depth, int64_t width, const Lists& lists) {
   const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  const __m512i line = _mm512_mullo_epi32(lane, _mm512_set1_epi32(width));
-  int64_t list = 0;
-  for (int64_t begin = 0; begin < depth; begin += lists.block)
-    for (int64_t row = 0; row < lists.rows; row += LANES) {
+  const __m512i line = _mm512_mullo_epi32(lane, _mm512_set1_epi32(width)), next = _mm512_set1_epi32(LANES * width);
+  for (int64_t row = 0; row < lists.rows; row += LANES)
+    for (int64_t begin = 0; begin < depth; begin += lists.block) {
       const int64_t end = begin + lists.block < depth ? begin + lists.block : depth;
-      const int64_t count = lists.rows - row < LANES ? lists.rows - row : LANES;
-      int64_t kept[LANES] = {};
-      for (int64_t k = begin; k < end; k += LANES) {
+      const int64_t count = lists.rows - row < LANES ? lists.rows - row : LANES, list = lists.list(row, begin);
+      int64_t at[LANES];
+      for (int64_t i = 0; i < LANES; i++) at[i] = (list + i) * lists.block;
+      __m512i places = line;
+      for (int64_t k = begin; k < end; k += LANES, places = _mm512_add_epi32(places, next)) {
         __m512 block[LANES];
         read_block(a, row, lists.rows, k, depth, block);
-        const __m512i places = _mm512_add_epi32(line, _mm512_set1_epi32((k - begin) * width));
         UNROLLED
-        for (int i = 0; i < LANES; i++) {
-          if (i >= count) break;
-          const int64_t at = (list + i) * lists.block + kept[i];
-          const __mmask16 lanes = _mm512_cmp_ps_mask(block[i], _mm512_setzero_ps(), _CMP_NEQ_UQ);
-          _mm512_storeu_ps(lists.numbers + at, _mm512_maskz_compress_ps(lanes, block[i]));
-          _mm256_storeu_si256(reinterpret_cast<__m256i*>(lists.places + at),
-                              _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32(lanes, places)));
-          kept[i] += __builtin_popcount(lanes);
-        }
+        for (int i = 0; i < LANES; i++)
+          if (i < count) at[i] += list_vector(block[i], places, lists, at[i]);
       }
-      for (int64_t i = 0; i < count; i++) lists.counts[list++] = kept[i];
+      for (int64_t i = 0; i < count; i++) lists.counts[list + i] = at[i] - (list + i) * lists.block;
     }
 }
 
