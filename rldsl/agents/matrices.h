@@ -12,11 +12,12 @@
 
 namespace rldsl_matrices {
 
+// Every library of a process has functions of its own.
 #if defined(__clang__)
-#define FAST __attribute__((target("avx512f,avx512bw,avx512vl")))
+#define FAST static __attribute__((target("avx512f,avx512bw,avx512vl")))
 #define UNROLLED _Pragma("unroll")
 #else  // inductor hardly optimizes what is around its kernels
-#define FAST __attribute__((target("avx512f,avx512bw,avx512vl"), optimize("O3")))
+#define FAST static __attribute__((target("avx512f,avx512bw,avx512vl"), optimize("O3")))
 #define UNROLLED _Pragma("GCC unroll 16")  // what such a loop indexes can stay in registers
 #endif
 
@@ -77,18 +78,24 @@ FAST inline void transpose(__m512i r[16]) {
   }
 }
 
-// torch.bmm of float32 by a function for one member: c = a @ b, c contiguous. The result is new.
-using Multiply = void (*)(Matrix a, Matrix b, float* c, int64_t rows, int64_t columns, int64_t depth);
+// torch.bmm of float32 by a function for one member: c = a @ b, c contiguous; the function knows what a bias is for, if
+// there is one. The result is new.
+using Multiply = void (*)(Matrix a, Matrix b, const float* bias, float* c, int64_t rows, int64_t columns, int64_t depth);
 
-inline AOTITorchError product(AtenTensorHandle a, AtenTensorHandle b, AtenTensorHandle* result, Multiply multiply) {
-  int64_t *a_size, *b_size, *a_stride, *b_stride;
-  void *a_data, *b_data, *c_data;
+static AOTITorchError product(AtenTensorHandle a, AtenTensorHandle b, AtenTensorHandle bias, AtenTensorHandle* result,
+                              Multiply multiply) {
+  int64_t *a_size, *b_size, *a_stride, *b_stride, *bias_stride = nullptr;
+  void *a_data, *b_data, *c_data, *bias_data = nullptr;
   aoti_torch_get_sizes(a, &a_size);
   aoti_torch_get_sizes(b, &b_size);
   aoti_torch_get_strides(a, &a_stride);
   aoti_torch_get_strides(b, &b_stride);
   aoti_torch_get_data_ptr(a, &a_data);
   aoti_torch_get_data_ptr(b, &b_data);
+  if (bias) {
+    aoti_torch_get_strides(bias, &bias_stride);
+    aoti_torch_get_data_ptr(bias, &bias_data);
+  }
   if ((a_stride[1] != 1 && a_stride[2] != 1) || (b_stride[1] != 1 && b_stride[2] != 1)) return AOTI_TORCH_FAILURE;
 
   const int64_t members = a_size[0], rows = a_size[1], depth = a_size[2], columns = b_size[2];
@@ -100,6 +107,7 @@ inline AOTITorchError product(AtenTensorHandle a, AtenTensorHandle b, AtenTensor
   for (int64_t m = 0; m < members; m++)
     multiply(Matrix{static_cast<float*>(a_data) + m * a_stride[0], a_stride[1], a_stride[2]},
              Matrix{static_cast<float*>(b_data) + m * b_stride[0], b_stride[2], b_stride[1]},
+             bias ? static_cast<float*>(bias_data) + m * bias_stride[0] : nullptr,
              static_cast<float*>(c_data) + m * rows * columns, rows, columns, depth);
   return AOTI_TORCH_SUCCESS;
 }

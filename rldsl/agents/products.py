@@ -7,6 +7,7 @@ import ctypes
 import hashlib
 import os
 import platform
+from collections.abc import Callable
 from copy import deepcopy
 from functools import cache
 from math import prod
@@ -34,17 +35,19 @@ SHARE = 0.5
 them takes as long as a product."""
 
 
-def _define(name: str) -> OpOverload:
-    """An operator that is `torch.bmm`, until a compiled step has it in its own code."""
-    torch.library.define(f"rldsl::{name}", "(Tensor a, Tensor b) -> Tensor")
-    torch.library.impl(f"rldsl::{name}", "CompositeExplicitAutograd", torch.bmm)
-    torch.library.register_fake(f"rldsl::{name}", lambda a, b: a.new_empty((a.shape[0], a.shape[1], b.shape[2])))
+def _define(name: str, eager: Callable[..., Tensor], *, bias: bool = False) -> OpOverload:
+    """An operator that is what torch does, until a compiled step has it in its own code."""
+    torch.library.define(f"rldsl::{name}", f"(Tensor a, Tensor b{', Tensor bias' if bias else ''}) -> Tensor")
+    torch.library.impl(f"rldsl::{name}", "CompositeExplicitAutograd", eager)
+    torch.library.register_fake(f"rldsl::{name}", lambda a, b, *_: a.new_empty((a.shape[0], a.shape[1], b.shape[2])))
     operator: OpOverload = getattr(torch.ops.rldsl, name).default
     return operator
 
 
-ON_VECTORS, ON_TILES = _define("product_on_vectors"), _define("product_on_tiles")
-HEADERS = {ON_VECTORS: "vectors.h", ON_TILES: "tiles.h"}
+ON_VECTORS = _define("product_on_vectors", torch.bmm)
+LAYER = _define("layer_on_vectors", lambda a, b, bias: (torch.bmm(a, b) + bias).relu(), bias=True)
+ON_TILES = _define("product_on_tiles", torch.bmm)
+HEADERS = {ON_VECTORS: "vectors.h", LAYER: "vectors.h", ON_TILES: "tiles.h"}
 
 
 def with_own_products(graph: fx.GraphModule) -> fx.GraphModule:
@@ -57,8 +60,25 @@ def with_own_products(graph: fx.GraphModule) -> fx.GraphModule:
     changed = deepcopy(graph)
     for node in changed.graph.nodes:
         node.target = chosen.get(node.name, node.target)
+    for node in changed.graph.find_nodes(op="call_function", target=torch.ops.aten.relu.default):
+        _join(node)
     changed.recompile()
     return changed
+
+
+def _join(relu: fx.Node) -> None:
+    """Makes one operation of a relu, the bias below it and a product on vectors below that, if these are there for
+    nothing else: the sum is activated before it leaves the registers."""
+    add: Any = relu.args[0]
+    product, bias = add.args if add.target == torch.ops.aten.add.Tensor and len(add.args) == 2 else (None, None)
+    if getattr(product, "target", None) != ON_VECTORS or not isinstance(bias, fx.Node):
+        return
+    members, _, columns = product.meta["val"].shape
+    seen = bias.meta["val"]
+    if len(add.users) == len(product.users) == 1 and seen.shape == (members, 1, columns) and seen.stride(2) == 1:
+        relu.target, relu.args = LAYER, (*product.args, bias)
+        for unused in (add, product):
+            relu.graph.erase_node(unused)
 
 
 def _on_vectors(operands: dict[str, list[Tensor]]) -> dict[str, OpOverload]:

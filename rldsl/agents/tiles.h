@@ -129,7 +129,7 @@ FAST inline void add_tile(const Word* a, const Word* b, int64_t depth, float* c,
 }
 
 // c = a @ b, [rows, depth] by [depth, columns], c contiguous; rows by PANEL, columns by SIDE, the depth by DEPTH.
-FAST inline void multiply(Matrix a, Matrix b, float* c, int64_t rows, int64_t columns, int64_t depth) {
+FAST inline void multiply(Matrix a, Matrix b, const float*, float* c, int64_t rows, int64_t columns, int64_t depth) {
   static thread_local Room<Word> left, right;
   const bool several = omp_get_max_threads() > 1;
   Word* const right_tiles = right.of(PARTS * columns * depth);
@@ -153,5 +153,5 @@ FAST inline void multiply(Matrix a, Matrix b, float* c, int64_t rows, int64_t co
 
 extern "C" AOTITorchError aoti_torch_cpu_product_on_tiles(AtenTensorHandle a, AtenTensorHandle b,
                                                           AtenTensorHandle* result) {
-  return rldsl_matrices::product(a, b, result, rldsl_tiles::multiply);
+  return rldsl_matrices::product(a, b, nullptr, result, rldsl_tiles::multiply);
 }

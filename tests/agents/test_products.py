@@ -15,18 +15,20 @@ from rldsl.agents import products
 from rldsl.agents.compiled import CompiledStep
 from rldsl.agents.libraries import graph_digest
 from rldsl.agents.products import (
+    LAYER,
     ON_TILES,
     ON_VECTORS,
     SWITCH,
     code_digest,
     have_tiles,
     have_vectors,
+    settings,
     suits_tiles,
     suits_vectors,
     with_own_products,
 )
 
-BMM = torch.ops.aten.bmm.default
+BMM, ADD, RELU = torch.ops.aten.bmm.default, torch.ops.aten.add.Tensor, torch.ops.aten.relu.default
 Operands = dict[str, Tensor]
 needs_vectors = pytest.mark.skipif(
     not (have_vectors() and shutil.which("g++")),
@@ -44,7 +46,7 @@ SHAPES = {
         (16, 600, 80),
         (33, 17, 50),  # edges everywhere
         (5, 100, 130),
-        (9, 1, 64),
+        (9, 2, 64),
         (1, 16, 5),
         (70, 40, 1),
         (70, 40, 2),
@@ -63,8 +65,18 @@ class Products:
         results = []
         for left, right in zip(*2 * [iter(along)], strict=True):
             pairs = [(a, b) for a in (along[left], across[left].mT) for b in (across[right].mT, along[right])]
-            results += [(a @ b).flatten(1) for a, b in pairs]
+            results += [self.one(a, b, along[right]).flatten(1) for a, b in pairs]
         return torch.cat(results, 1)
+
+    def one(self, a: Tensor, b: Tensor, right: Tensor) -> Tensor:
+        return torch.bmm(a, b)
+
+
+class Layers(Products):
+    """The same, each with a bias and a relu."""
+
+    def one(self, a: Tensor, b: Tensor, right: Tensor) -> Tensor:
+        return (torch.bmm(a, b) + right[:, :1]).relu()
 
 
 def operands(kind: str, members: int = 2) -> list[Operands]:
@@ -155,6 +167,22 @@ def test_what_is_no_number_stays_none_and_in_its_row(step: Callable[..., Tensor]
 
 
 @needs_vectors
+def test_a_layer_is_one_operation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv(SWITCH, "vectors")
+    compiled: list[Any] = []
+    monkeypatch.setattr(products, "settings", lambda graph: compiled.extend(targets(graph)) or settings(graph))
+    layers, given = CompiledStep(Layers().all), operands("vectors")
+    for change in (ALIKE["plain"], ALIKE["half"]):
+        some = changed(given, change, "left")
+        torch.testing.assert_close(layers(*some), Layers().all(*some), rtol=1e-4, atol=1e-4)
+    left = next(iter(given[0]))
+    given[0][left][1, 7, 3] = torch.nan
+    assert torch.equal(layers(*given).isnan(), Layers().all(*given).isnan()), "a relu lets through what is no number"
+    assert compiled.count(LAYER) == 4 * len(SHAPES["vectors"])
+
+
+@needs_vectors
 def test_a_compiler_that_cannot_compile_them_leaves_products_to_torch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,6 +234,37 @@ def graph_of(*shapes: tuple[int, int, int]) -> fx.GraphModule:
 
 def targets(module: fx.GraphModule) -> list[Any]:
     return [node.target for node in module.graph.nodes if node.op == "call_function"]
+
+
+def layer_graph(*, shared: bool = False, wide: bool = False) -> fx.GraphModule:
+    """A product, a bias and a relu; a product that is shared, or a wide bias, stands in the way of making them one."""
+    graph = fx.Graph()
+    a, bias = graph.placeholder("a"), graph.placeholder("bias")
+    a.meta["val"], bias.meta["val"] = torch.zeros(SMALL), torch.zeros(SMALL if wide else (1, 1, 32))
+    product = graph.call_function(BMM, (a, a))
+    product.meta["val"] = torch.zeros(SMALL)
+    relu = graph.call_function(RELU, (graph.call_function(ADD, (product, bias)),))
+    graph.output((relu, product) if shared else (relu,))
+    return fx.GraphModule({}, graph)
+
+
+@pytest.mark.parametrize(
+    ("graph", "expected"),
+    [
+        (layer_graph(), [LAYER]),
+        (layer_graph(shared=True), [ON_VECTORS, ADD, RELU]),
+        (layer_graph(wide=True), [ON_VECTORS, ADD, RELU]),
+    ],
+)
+def test_a_layer_is_joined_where_its_parts_are_of_no_other_use(
+    graph: fx.GraphModule, expected: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    have(monkeypatch)
+    own = with_own_products(graph)
+    assert targets(own) == expected
+    a, bias = torch.randn(SMALL), torch.randn(1, 1, 32)
+    for ours, theirs in zip(own(a, bias), graph(a, bias), strict=True):
+        torch.testing.assert_close(ours, theirs)
 
 
 def have(monkeypatch: pytest.MonkeyPatch, *, vectors: bool = True, tiles: bool = False) -> None:
