@@ -21,7 +21,6 @@ constexpr int64_t WIDEST = 128;     // columns that are summed at a time, if the
 constexpr int64_t PANEL = 64;       // ... and if there are
 constexpr int64_t CACHED = 8192;    // numbers of a panel that are read again and again
 constexpr int64_t ROWS = 8;         // that are multiplied by two vectors at a time, where zeros are not left out
-constexpr int64_t NARROW = 4;       // columns up to which a product is another one
 constexpr int64_t WORTH_LISTS = 4 * LANES;  // columns from which the time for lists is made good
 constexpr double DENSE = 0.75;      // the share of numbers that are not 0 from which leaving out the others gains nothing
 
@@ -103,30 +102,57 @@ struct Lists {
   int64_t list(int64_t row, int64_t k) const { return k / block * rows + row; }
 };
 
-FAST inline int64_t list_vector(__m512 x, __m512i places, const Lists& lists, int64_t at) {
-  const __mmask16 lanes = _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_UQ);
-  _mm512_storeu_ps(lists.numbers + at, _mm512_maskz_compress_ps(lanes, x));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(lists.places + at),
-                      _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32(lanes, places)));
-  return __builtin_popcount(lanes);
+// The places of sixteen numbers, from the first of a block on, and how far the next sixteen are.
+struct Places {
+  __m512i first, next;
+};
+
+FAST inline Places places_of(int64_t width) {
+  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  return {_mm512_mullo_epi32(lane, _mm512_set1_epi32(width)), _mm512_set1_epi32(LANES * width)};
 }
 
-FAST inline void list_numbers(Matrix a, int64_t depth, int64_t width, const Lists& lists) {
-  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  const __m512i line = _mm512_mullo_epi32(lane, _mm512_set1_epi32(width)), next = _mm512_set1_epi32(LANES * width);
+// Lists what is not 0 in a vector; returns how much that is.
+FAST inline int64_t list_vector(__m512 x, __m512i places, float* numbers_to, uint16_t* places_to) {
+  const __mmask16 kept = _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+  _mm512_storeu_ps(numbers_to, _mm512_maskz_compress_ps(kept, x));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(places_to),
+                      _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32(kept, places)));
+  return __builtin_popcount(kept);
+}
+
+// Of rows that lie along the depth.
+FAST inline void list_along(Matrix a, int64_t depth, Places places, const Lists& lists) {
+  for (int64_t row = 0; row < lists.rows; row++)
+    for (int64_t begin = 0; begin < depth; begin += lists.block) {
+      const int64_t end = begin + lists.block < depth ? begin + lists.block : depth, list = lists.list(row, begin);
+      int64_t at = list * lists.block;
+      __m512i here = places.first;
+      const float* x = a.from(row, begin);
+      for (int64_t k = begin; k < end; k += LANES, x += LANES, here = _mm512_add_epi32(here, places.next)) {
+        const bool full = depth - k >= LANES;
+        const __m512 numbers = full ? _mm512_loadu_ps(x) : _mm512_maskz_loadu_ps(first_lanes(depth - k), x);
+        at += list_vector(numbers, here, lists.numbers + at, lists.places + at);
+      }
+      lists.counts[list] = at - list * lists.block;
+    }
+}
+
+// Of rows that lie side by side.
+FAST inline void list_across(Matrix a, int64_t depth, Places places, const Lists& lists) {
   for (int64_t row = 0; row < lists.rows; row += LANES)
     for (int64_t begin = 0; begin < depth; begin += lists.block) {
-      const int64_t end = begin + lists.block < depth ? begin + lists.block : depth;
-      const int64_t count = lists.rows - row < LANES ? lists.rows - row : LANES, list = lists.list(row, begin);
+      const int64_t end = begin + lists.block < depth ? begin + lists.block : depth, list = lists.list(row, begin);
+      const int64_t count = lists.rows - row < LANES ? lists.rows - row : LANES;
       int64_t at[LANES];
       for (int64_t i = 0; i < LANES; i++) at[i] = (list + i) * lists.block;
-      __m512i places = line;
-      for (int64_t k = begin; k < end; k += LANES, places = _mm512_add_epi32(places, next)) {
+      __m512i here = places.first;
+      for (int64_t k = begin; k < end; k += LANES, here = _mm512_add_epi32(here, places.next)) {
         __m512 block[LANES];
         read_block(a, row, lists.rows, k, depth, block);
         UNROLLED
         for (int i = 0; i < LANES; i++)
-          if (i < count) at[i] += list_vector(block[i], places, lists, at[i]);
+          if (i < count) at[i] += list_vector(block[i], here, lists.numbers + at[i], lists.places + at[i]);
       }
       for (int64_t i = 0; i < count; i++) lists.counts[list + i] = at[i] - (list + i) * lists.block;
     }
@@ -180,7 +206,7 @@ FAST inline void multiply_listed(Matrix a, Panels b, const float* bias, float* c
   const int64_t block = CACHED / b.width < whole(b.depth, LANES) ? CACHED / b.width / LANES * LANES : whole(b.depth, LANES);
   const int64_t count = rows * (whole(b.depth, block) / block);
   const Lists lists{rows, block, numbers.of(count * block), places.of(count * block), counts.of(count)};
-  list_numbers(a, b.depth, b.width, lists);
+  (a.depth_stride == 1 ? list_along : list_across)(a, b.depth, places_of(b.width), lists);
   for (int64_t j = 0; j < columns; j += b.width)
     for (int64_t k = 0; k < b.depth; k += block) {
       const float *const from = b.from(j, k), *const last = bias && k + block >= b.depth ? bias + j : nullptr;
