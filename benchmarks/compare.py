@@ -52,7 +52,7 @@ FRAMES = {
     "four-seeds": 200_000,
     "ppo-hopper": 81_920,
     "dqn-cartpole": 80_000,
-    "sac-pendulum": 12_000,
+    "sac-pendulum": 8_000,
     "sac-halfcheetah": 16_000,
 }
 """The length of a training of rldsl, of each seed's for `four-seeds`; `frames_of` says that of a peer's.
