@@ -15,9 +15,11 @@ namespace rldsl_matrices {
 // Every library of a process has functions of its own.
 #if defined(__clang__)
 #define FAST static __attribute__((target("avx512f,avx512bw,avx512vl")))
+#define FAST_METHOD __attribute__((target("avx512f,avx512bw,avx512vl")))
 #define UNROLLED _Pragma("unroll")
 #else  // inductor hardly optimizes what is around its kernels
 #define FAST static __attribute__((target("avx512f,avx512bw,avx512vl"), optimize("O3")))
+#define FAST_METHOD __attribute__((target("avx512f,avx512bw,avx512vl"), optimize("O3")))
 #define UNROLLED _Pragma("GCC unroll 16")  // what such a loop indexes can stay in registers
 #endif
 
@@ -78,37 +80,44 @@ FAST inline void transpose(__m512i r[16]) {
   }
 }
 
-// torch.bmm of float32 by a function for one member: c = a @ b, c contiguous; the function knows what a bias is for, if
-// there is one. The result is new.
-using Multiply = void (*)(Matrix a, Matrix b, const float* bias, float* c, int64_t rows, int64_t columns, int64_t depth);
+// A tensor that a compiled step hands over.
+struct Given {
+  int64_t *size, *stride;
+  void* data;
 
-static AOTITorchError product(AtenTensorHandle a, AtenTensorHandle b, AtenTensorHandle bias, AtenTensorHandle* result,
-                              Multiply multiply) {
-  int64_t *a_size, *b_size, *a_stride, *b_stride, *bias_stride = nullptr;
-  void *a_data, *b_data, *c_data, *bias_data = nullptr;
-  aoti_torch_get_sizes(a, &a_size);
-  aoti_torch_get_sizes(b, &b_size);
-  aoti_torch_get_strides(a, &a_stride);
-  aoti_torch_get_strides(b, &b_stride);
-  aoti_torch_get_data_ptr(a, &a_data);
-  aoti_torch_get_data_ptr(b, &b_data);
-  if (bias) {
-    aoti_torch_get_strides(bias, &bias_stride);
-    aoti_torch_get_data_ptr(bias, &bias_data);
+  explicit Given(AtenTensorHandle tensor) {
+    aoti_torch_get_sizes(tensor, &size);
+    aoti_torch_get_strides(tensor, &stride);
+    aoti_torch_get_data_ptr(tensor, &data);
   }
-  if ((a_stride[1] != 1 && a_stride[2] != 1) || (b_stride[1] != 1 && b_stride[2] != 1)) return AOTI_TORCH_FAILURE;
+  const float* of(int64_t member) const { return static_cast<const float*>(data) + member * stride[0]; }
+};
 
-  const int64_t members = a_size[0], rows = a_size[1], depth = a_size[2], columns = b_size[2];
+static AOTITorchError new_result(int64_t members, int64_t rows, int64_t columns, AtenTensorHandle* result, float** data) {
   const int64_t size[] = {members, rows, columns}, stride[] = {rows * columns, columns, 1};
   const AOTITorchError made = aoti_torch_empty_strided(3, size, stride, aoti_torch_dtype_float32(),
                                                        aoti_torch_device_type_cpu(), 0, result);
   if (made != AOTI_TORCH_SUCCESS) return made;
-  aoti_torch_get_data_ptr(*result, &c_data);
-  for (int64_t m = 0; m < members; m++)
-    multiply(Matrix{static_cast<float*>(a_data) + m * a_stride[0], a_stride[1], a_stride[2]},
-             Matrix{static_cast<float*>(b_data) + m * b_stride[0], b_stride[2], b_stride[1]},
-             bias ? static_cast<float*>(bias_data) + m * bias_stride[0] : nullptr,
-             static_cast<float*>(c_data) + m * rows * columns, rows, columns, depth);
+  void* at;
+  aoti_torch_get_data_ptr(*result, &at);
+  *data = static_cast<float*>(at);
+  return made;
+}
+
+// torch.bmm of float32 by a function for one member: c = a @ b, c contiguous; the function knows what a bias is for, if
+// there is one. The result is new.
+using Multiply = void (*)(Matrix a, Matrix b, const float* bias, float* c, int64_t rows, int64_t columns, int64_t depth);
+
+static AOTITorchError product(AtenTensorHandle a, AtenTensorHandle b, const Given* bias, AtenTensorHandle* result,
+                              Multiply multiply) {
+  const Given left(a), right(b);
+  const int64_t rows = left.size[1], depth = left.size[2], columns = right.size[2];
+  float* c;
+  const AOTITorchError made = new_result(left.size[0], rows, columns, result, &c);
+  if (made != AOTI_TORCH_SUCCESS) return made;
+  for (int64_t m = 0; m < left.size[0]; m++)
+    multiply({left.of(m), left.stride[1], left.stride[2]}, {right.of(m), right.stride[2], right.stride[1]},
+             bias ? bias->of(m) : nullptr, c + m * rows * columns, rows, columns, depth);
   return AOTI_TORCH_SUCCESS;
 }
 

@@ -19,6 +19,7 @@ from torch import Tensor, fx
 from torch._ops import OpOverload
 from torch.torch_version import TorchVersion
 
+aten = torch.ops.aten
 FOLDER = Path(__file__).parent
 """Where the code is that inductor includes."""
 SWITCH = "RLDSL_PRODUCTS"
@@ -35,24 +36,28 @@ SHARE = 0.5
 them takes as long as a product."""
 
 
-def _define(name: str, eager: Callable[..., Tensor], *, bias: bool = False) -> OpOverload:
+def _define(name: str, arguments: str, eager: Callable[..., Tensor]) -> OpOverload:
     """An operator that is what torch does, until a compiled step has it in its own code."""
-    torch.library.define(f"rldsl::{name}", f"(Tensor a, Tensor b{', Tensor bias' if bias else ''}) -> Tensor")
+    torch.library.define(f"rldsl::{name}", f"({', '.join(f'Tensor {one}' for one in arguments.split())}) -> Tensor")
     torch.library.impl(f"rldsl::{name}", "CompositeExplicitAutograd", eager)
-    torch.library.register_fake(f"rldsl::{name}", lambda a, b, *_: a.new_empty((a.shape[0], a.shape[1], b.shape[2])))
+    torch.library.register_fake(f"rldsl::{name}", lambda *given: torch.empty_like(eager(*given)))
     operator: OpOverload = getattr(torch.ops.rldsl, name).default
     return operator
 
 
-ON_VECTORS = _define("product_on_vectors", torch.bmm)
-LAYER = _define("layer_on_vectors", lambda a, b, bias: (torch.bmm(a, b) + bias).relu(), bias=True)
-ON_TILES = _define("product_on_tiles", torch.bmm)
-HEADERS = {ON_VECTORS: "vectors.h", LAYER: "vectors.h", ON_TILES: "tiles.h"}
+ON_VECTORS = _define("product_on_vectors", "a b", torch.bmm)
+LAYER = _define("layer_on_vectors", "a b bias", lambda a, b, bias: (torch.bmm(a, b) + bias).relu())
+GATED = _define("gated_on_vectors", "gate q w b", lambda gate, q, w, b: torch.bmm(torch.where(gate <= 0, 0, q * w), b))
+ON_TILES = _define("product_on_tiles", "a b", torch.bmm)
+HEADERS = {ON_VECTORS: "vectors.h", LAYER: "vectors.h", GATED: "vectors.h", ON_TILES: "tiles.h"}
+
+GATED_COLUMNS = 64
+"""A gated product has columns by so many, and more than twice as many."""
 
 
 def with_own_products(graph: fx.GraphModule) -> fx.GraphModule:
     """A lowered graph with those of its products by our own code that gain by it; itself if there are none."""
-    products = graph.graph.find_nodes(op="call_function", target=torch.ops.aten.bmm.default)
+    products = graph.graph.find_nodes(op="call_function", target=aten.bmm.default)
     operands = {node.name: [argument.meta["val"] for argument in node.args] for node in products}
     chosen = _on_vectors(operands) | _on_tiles(operands)
     if not chosen:
@@ -60,8 +65,10 @@ def with_own_products(graph: fx.GraphModule) -> fx.GraphModule:
     changed = deepcopy(graph)
     for node in changed.graph.nodes:
         node.target = chosen.get(node.name, node.target)
-    for node in changed.graph.find_nodes(op="call_function", target=torch.ops.aten.relu.default):
+    for node in changed.graph.find_nodes(op="call_function", target=aten.relu.default):
         _join(node)
+    for node in changed.graph.find_nodes(op="call_function", target=ON_VECTORS):
+        _gate(node)
     changed.recompile()
     return changed
 
@@ -70,7 +77,7 @@ def _join(relu: fx.Node) -> None:
     """Makes one operation of a relu, the bias below it and a product on vectors below that, if these are there for
     nothing else: the sum is activated before it leaves the registers."""
     add: Any = relu.args[0]
-    product, bias = add.args if add.target == torch.ops.aten.add.Tensor and len(add.args) == 2 else (None, None)
+    product, bias = add.args if add.target == aten.add.Tensor and len(add.args) == 2 else (None, None)
     if getattr(product, "target", None) != ON_VECTORS or not isinstance(bias, fx.Node):
         return
     members, _, columns = product.meta["val"].shape
@@ -79,6 +86,39 @@ def _join(relu: fx.Node) -> None:
         relu.target, relu.args = LAYER, (*product.args, bias)
         for unused in (add, product):
             relu.graph.erase_node(unused)
+
+
+def _gate(product: fx.Node) -> None:
+    """Of the gradient that a relu lets pass from a single output, where(gate <= 0, 0, q * w), the gate, q and w are all
+    that its product with a matrix needs."""
+    passed, b = product.args
+    match _call(passed, aten.where.self):
+        case [condition, zero, outer] if _call(zero, aten.scalar_tensor.default)[:1] == [0]:
+            compared, factors = _call(condition, aten.le.Scalar), _call(outer, aten.mul.Tensor)
+        case _:
+            return
+    factors = [(_call(one, aten.expand.default) or [one])[0] for one in factors]
+    if len(compared) != 2 or compared[1] != 0 or len(factors) != 2:
+        return
+    given = [compared[0], *factors, b]
+    if all(isinstance(one, fx.Node) for one in given) and _suits_gates(*(one.meta["val"] for one in given)):
+        product.target, product.args = GATED, tuple(given)
+
+
+def _suits_gates(gate: Tensor, q: Tensor, w: Tensor, b: Tensor) -> bool:
+    members, rows, depth = gate.shape
+    columns = b.shape[2]
+    return (
+        (tuple(q.shape), tuple(w.shape)) == ((members, rows, 1), (members, 1, depth))
+        and gate.stride(2) == 1
+        and columns % GATED_COLUMNS == 0
+        and columns > 2 * GATED_COLUMNS
+    )
+
+
+def _call(node: Any, target: OpOverload) -> list[Any]:
+    """The arguments of a node that calls this; of any other there are none."""
+    return list(node.args) if isinstance(node, fx.Node) and node.target == target else []
 
 
 def _on_vectors(operands: dict[str, list[Tensor]]) -> dict[str, OpOverload]:

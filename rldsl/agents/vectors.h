@@ -49,6 +49,15 @@ FAST inline void read_block(Matrix x, int64_t outer, int64_t outers, int64_t dep
   if (!along) turn(block);
 }
 
+// A number for each row of a matrix, or none at all.
+struct Numbers {
+  const float* at;
+  int64_t stride;
+
+  float of(int64_t row) const { return at[row * stride]; }
+  FAST_METHOD __m512 times(__m512 x, int64_t row) const { return at ? _mm512_mul_ps(x, _mm512_set1_ps(of(row))) : x; }
+};
+
 // The right matrix as [columns / width][depth][width].
 struct Panels {
   const float* at;
@@ -58,11 +67,12 @@ struct Panels {
   const float* from(int64_t column, int64_t k) const { return at + place(column, k); }
 };
 
-// Reads the matrix line by line, as it lies in memory.
-FAST inline Panels pack(Matrix b, int64_t columns, int64_t depth, bool several) {
+// Reads the matrix line by line, as it lies in memory; its rows are multiplied by the numbers of `scale`, if there are any.
+FAST inline Panels pack(Matrix b, Numbers scale, int64_t columns, int64_t depth, bool several) {
   static thread_local Room<float> room;
   const int64_t width = columns > WIDEST ? PANEL : whole(columns, LANES);
-  if (b.outer_stride == 1 && b.depth_stride == width && columns == width) return {b.at, depth, width};
+  const bool ready = b.outer_stride == 1 && b.depth_stride == width && columns == width;
+  if (ready && !scale.at) return {b.at, depth, width};
   float* const at = room.of(whole(columns, width) * depth);
   const Panels panels{at, depth, width};
   if (b.outer_stride == 1) {
@@ -71,7 +81,7 @@ FAST inline Panels pack(Matrix b, int64_t columns, int64_t depth, bool several) 
       for (int64_t first = 0; first < columns; first += width)
         for (int64_t j = first; j < columns && j < first + width; j += LANES)
           _mm512_store_ps(at + first * depth + k * width + j - first,
-                          _mm512_maskz_loadu_ps(first_lanes(columns - j), b.from(j, k)));
+                          scale.times(_mm512_maskz_loadu_ps(first_lanes(columns - j), b.from(j, k)), k));
     return panels;
   }
 #pragma omp parallel for if (several)
@@ -81,7 +91,8 @@ FAST inline Panels pack(Matrix b, int64_t columns, int64_t depth, bool several) 
       read_block(b, j, columns, k, depth, block);
       turn(block);
       float* const to = at + panels.place(j, k);
-      for (int64_t i = 0; i < LANES && k + i < depth; i++) _mm512_store_ps(to + i * width, block[i]);
+      for (int64_t i = 0; i < LANES && k + i < depth; i++)
+        _mm512_store_ps(to + i * width, scale.times(block[i], k + i));
     }
   return panels;
 }
@@ -238,6 +249,117 @@ FAST inline bool has_zeros(Matrix a, int64_t rows, int64_t depth) {
   return kept < DENSE * seen;
 }
 
+// --- gates ----------------------------------------------------------------------
+
+// What a relu lets pass of a product of two vectors, q[i] * w[k] where gate[i, k] > 0, is most of the gradient of a layer
+// below a single output. Its product with a matrix is q[i] * sum of w[k] * b[k], over the k that pass; which is the sum
+// over all k without those that do not. So whichever are fewer are listed.
+
+// Which rows of each block of `b` are to be added, for each gate, or taken from the sum of all: then the count is negative.
+FAST inline void list_gates(Matrix gate, Numbers q, int64_t depth, int64_t width, const Lists& lists) {
+  const Places places = places_of(width);
+  for (int64_t row = 0; row < lists.rows; row++)
+    for (int64_t begin = 0; begin < depth; begin += lists.block) {
+      const int64_t end = begin + lists.block < depth ? begin + lists.block : depth, list = lists.list(row, begin);
+      lists.counts[list] = 0;
+      if (q.of(row) == 0) continue;
+      __mmask16 open[CACHED / LANES / LANES];
+      int64_t passing = 0;
+      for (int64_t k = begin, i = 0; k < end; k += LANES, i++) {
+        const __m512 x = _mm512_maskz_loadu_ps(first_lanes(end - k), gate.from(row, k));
+        open[i] = _mm512_mask_cmp_ps_mask(first_lanes(end - k), x, _mm512_setzero_ps(), _CMP_NLE_UQ);
+        passing += __builtin_popcount(open[i]);
+      }
+      const bool most = 2 * passing > end - begin;
+      int64_t at = list * lists.block;
+      __m512i here = places.first;
+      for (int64_t k = begin, i = 0; k < end; k += LANES, i++, here = _mm512_add_epi32(here, places.next)) {
+        const __mmask16 listed = most ? first_lanes(end - k) & ~open[i] : open[i];
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(lists.places + at),
+                            _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32(listed, here)));
+        at += __builtin_popcount(listed);
+      }
+      const int64_t count = at - list * lists.block;
+      lists.counts[list] = most ? -1 - count : count;
+    }
+}
+
+// Adds what passes the gate of a row to VECTORS vectors of its sum; the last time, the sum is multiplied by its number.
+template <int VECTORS>
+FAST inline void add_passing(const uint16_t* places, int64_t count, const float* block, const float* all, float* c,
+                             bool first, const float* number) {
+  __m512 sum[VECTORS], before[VECTORS];
+  UNROLLED
+  for (int v = 0; v < VECTORS; v++) sum[v] = _mm512_setzero_ps();
+  UNROLLED
+  for (int v = 0; v < VECTORS; v++) before[v] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(c + v * LANES);
+  const int64_t listed = count < 0 ? -1 - count : count;
+  int64_t i = 0;
+  for (; i + 4 <= listed; i += 4) {
+    uint64_t place;
+    std::memcpy(&place, places + i, sizeof place);
+    UNROLLED
+    for (int n = 0; n < 4; n++)
+      UNROLLED
+      for (int v = 0; v < VECTORS; v++)
+        sum[v] = _mm512_add_ps(sum[v], _mm512_loadu_ps(block + (place >> n * 16 & 0xFFFF) + v * LANES));
+  }
+  for (; i < listed; i++)
+    UNROLLED
+    for (int v = 0; v < VECTORS; v++) sum[v] = _mm512_add_ps(sum[v], _mm512_loadu_ps(block + places[i] + v * LANES));
+  UNROLLED
+  for (int v = 0; v < VECTORS; v++) {
+    const __m512 passing = count < 0 ? _mm512_sub_ps(_mm512_loadu_ps(all + v * LANES), sum[v]) : sum[v];
+    const __m512 x = _mm512_add_ps(before[v], passing);
+    _mm512_storeu_ps(c + v * LANES, number ? _mm512_mul_ps(x, _mm512_set1_ps(*number)) : x);
+  }
+}
+
+// The sum of rows of a panel.
+FAST inline void sum_rows(const float* rows, int64_t count, float* to) {
+  __m512 sum[PANEL / LANES] = {};
+  for (int64_t i = 0; i < count; i++) add_row<PANEL / LANES>(_mm512_set1_ps(1), rows + i * PANEL, sum);
+  UNROLLED
+  for (int v = 0; v < PANEL / LANES; v++) _mm512_storeu_ps(to + v * LANES, sum[v]);
+}
+
+// PANEL columns of the result.
+FAST inline void multiply_gates(Numbers q, Panels b, const float* all, float* c, int64_t columns, int64_t column,
+                                const Lists& lists) {
+  for (int64_t k = 0; k < b.depth; k += lists.block, all += columns)
+    for (int64_t row = 0; row < lists.rows; row++) {
+      const int64_t list = lists.list(row, k);
+      const float number = q.of(row);
+      add_passing<PANEL / LANES>(lists.places + list * lists.block, lists.counts[list], b.from(column, k), all + column,
+                                 c + row * columns + column, k == 0, k + lists.block >= b.depth ? &number : nullptr);
+    }
+}
+
+// c = where(gate > 0, q * w, 0) @ b, [rows, depth] by [depth, columns]; columns by PANEL, and more than WIDEST.
+FAST inline void multiply_gated(Matrix gate, Numbers q, Numbers w, Matrix b, float* c, int64_t rows, int64_t columns,
+                                int64_t depth) {
+  static thread_local Room<float> sums;
+  const int64_t threads = omp_get_max_threads(), deep = whole(depth, LANES);
+  const int64_t block = deep < CACHED / PANEL ? deep : CACHED / PANEL;
+  const Panels panels = pack(b, w, columns, depth, threads > 1);
+  float* const all = sums.of(whole(depth, block) / block * columns);
+  for (int64_t j = 0; j < columns; j += PANEL)
+    for (int64_t k = 0; k < depth; k += block)
+      sum_rows(panels.from(j, k), depth - k < block ? depth - k : block, all + k / block * columns + j);
+  const int64_t share = whole((rows + threads - 1) / threads, ROWS);
+#pragma omp parallel for if (threads > 1)
+  for (int64_t row = 0; row < rows; row += share) {
+    static thread_local Room<uint16_t> places;
+    static thread_local Room<int32_t> counts;
+    const int64_t here = rows - row < share ? rows - row : share, count = here * (whole(depth, block) / block);
+    const Lists lists{here, block, nullptr, places.of(count * block), counts.of(count)};
+    const Numbers own{q.at + row * q.stride, q.stride};
+    list_gates({gate.from(row, 0), gate.outer_stride, 1}, own, depth, panels.width, lists);
+    for (int64_t j = 0; j < columns; j += PANEL)
+      multiply_gates(own, panels, all, c + row * columns, columns, j, lists);
+  }
+}
+
 // --- with them -----------------------------------------------------------------
 
 // COUNT rows by VECTORS vectors of columns; ALONG: the rows of `a` lie along the depth.
@@ -360,7 +482,7 @@ FAST inline void multiply_narrow(Matrix a, Matrix b, float* c, int64_t rows, int
 FAST inline void multiply_wide(Matrix a, Matrix b, const float* bias, float* c, int64_t rows, int64_t columns,
                                int64_t depth) {
   const int64_t threads = omp_get_max_threads();
-  const Panels panels = pack(b, columns, depth, threads > 1);
+  const Panels panels = pack(b, {}, columns, depth, threads > 1);
   const bool listed = columns % LANES == 0 && columns >= WORTH_LISTS && has_zeros(a, rows, depth);
   const int64_t share = whole((rows + threads - 1) / threads, ROWS);
 #pragma omp parallel for if (threads > 1)
@@ -392,5 +514,21 @@ extern "C" AOTITorchError aoti_torch_cpu_product_on_vectors(AtenTensorHandle a, 
 
 extern "C" AOTITorchError aoti_torch_cpu_layer_on_vectors(AtenTensorHandle a, AtenTensorHandle b, AtenTensorHandle bias,
                                                           AtenTensorHandle* result) {
-  return rldsl_matrices::product(a, b, bias, result, rldsl_vectors::multiply);
+  const rldsl_matrices::Given given(bias);
+  return rldsl_matrices::product(a, b, &given, result, rldsl_vectors::multiply);
+}
+
+extern "C" AOTITorchError aoti_torch_cpu_gated_on_vectors(AtenTensorHandle gate, AtenTensorHandle q, AtenTensorHandle w,
+                                                          AtenTensorHandle b, AtenTensorHandle* result) {
+  using namespace rldsl_matrices;
+  const Given gates(gate), left(q), right(w), matrix(b);
+  const int64_t members = gates.size[0], rows = gates.size[1], depth = gates.size[2], columns = matrix.size[2];
+  float* c;
+  const AOTITorchError made = new_result(members, rows, columns, result, &c);
+  if (made != AOTI_TORCH_SUCCESS) return made;
+  for (int64_t m = 0; m < members; m++)
+    rldsl_vectors::multiply_gated({gates.of(m), gates.stride[1], gates.stride[2]}, {left.of(m), left.stride[1]},
+                                  {right.of(m), right.stride[2]}, {matrix.of(m), matrix.stride[2], matrix.stride[1]},
+                                  c + m * rows * columns, rows, columns, depth);
+  return AOTI_TORCH_SUCCESS;
 }

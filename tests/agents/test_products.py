@@ -15,6 +15,7 @@ from rldsl.agents import products
 from rldsl.agents.compiled import CompiledStep
 from rldsl.agents.libraries import graph_digest
 from rldsl.agents.products import (
+    GATED,
     LAYER,
     ON_TILES,
     ON_VECTORS,
@@ -28,7 +29,8 @@ from rldsl.agents.products import (
     with_own_products,
 )
 
-BMM, ADD, RELU = torch.ops.aten.bmm.default, torch.ops.aten.add.Tensor, torch.ops.aten.relu.default
+aten = torch.ops.aten
+BMM, ADD, RELU = aten.bmm.default, aten.add.Tensor, aten.relu.default
 Operands = dict[str, Tensor]
 needs_vectors = pytest.mark.skipif(
     not (have_vectors() and shutil.which("g++")),
@@ -109,6 +111,14 @@ def step(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callab
         yield step
 
 
+@pytest.fixture
+def some_threads() -> Iterator[Callable[[int], None]]:
+    """Sets how many threads torch has, for one test."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
 def error(got: Tensor, exact: Tensor) -> float:
     return float((got - exact).square().mean().sqrt() / exact.square().mean().sqrt())
 
@@ -132,17 +142,17 @@ ALIKE: dict[str, Callable[[Tensor], Tensor]] = {
 @pytest.mark.parametrize("change", ALIKE.values(), ids=ALIKE)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_products_are_as_exact_as_in_float32(
-    step: Callable[..., Tensor], kind: str, threads: int, change: Callable[[Tensor], Tensor]
+    step: Callable[..., Tensor],
+    kind: str,
+    threads: int,
+    change: Callable[[Tensor], Tensor],
+    some_threads: Callable[[int], None],
 ) -> None:
     given = changed(operands(kind), change)
     exact = Products().all(*changed(given, Tensor.double))
     theirs = error(Products().all(*given).double(), exact)
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(threads)
-        assert error(step(*given).double(), exact) <= max(theirs, ALLOWED[kind])
-    finally:
-        torch.set_num_threads(before)
+    some_threads(threads)
+    assert error(step(*given).double(), exact) <= max(theirs, ALLOWED[kind])
 
 
 def test_whole_numbers_are_exact(step: Callable[..., Tensor], kind: str) -> None:
@@ -180,6 +190,40 @@ def test_a_layer_is_one_operation(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     given[0][left][1, 7, 3] = torch.nan
     assert torch.equal(layers(*given).isnan(), Layers().all(*given).isnan()), "a relu lets through what is no number"
     assert compiled.count(LAYER) == 4 * len(SHAPES["vectors"])
+
+
+class Gates:
+    """What a relu lets pass of the gradient of a single output, times a matrix."""
+
+    def all(self, gate: Tensor, q: Tensor, w: Tensor, b: Tensor, across: Tensor) -> Tensor:
+        passed = torch.where(gate <= 0, 0, q * w)
+        return torch.cat([torch.bmm(passed, b), torch.bmm(passed, across.mT)], 1)
+
+
+@needs_vectors
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_gated_product_is_what_passes_the_gate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, some_threads: Callable[[int], None]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv(SWITCH, "vectors")
+    compiled: list[Any] = []
+    monkeypatch.setattr(products, "settings", lambda graph: compiled.extend(targets(graph)) or settings(graph))
+    some_threads(threads)
+    step, random = CompiledStep(Gates().all), torch.Generator().manual_seed(0)
+    shapes = [(2, 70, 200), (2, 70, 1), (2, 1, 200), (2, 200, 192), (2, 192, 200)]
+    for share in (0.0, 0.3, 0.5, 0.9, 1.0):
+        gate, q, w, b, across = (torch.randn(shape, generator=random) for shape in shapes)
+        gate = torch.where(torch.rand(gate.shape, generator=random) < share, gate.abs(), -gate.abs())
+        gate[:, :3] = 0.0
+        q[:, 3:9] = 0.0
+        given = [gate, q, w, b, across]
+        exact = Gates().all(*(one.double() for one in given))
+        torch.testing.assert_close(step(*given).double(), exact, rtol=1e-5, atol=2e-5)
+    gate[1, 20, 7] = torch.nan
+    q[0, 30] = torch.nan
+    assert torch.equal(step(*given).isnan(), Gates().all(*given).isnan())
+    assert compiled.count(GATED) == 2
 
 
 @needs_vectors
@@ -227,8 +271,8 @@ def graph_of(*shapes: tuple[int, int, int]) -> fx.GraphModule:
     for number, shape in enumerate(shapes):
         given = graph.placeholder(f"given_{number}")
         given.meta["val"] = torch.zeros(shape)
-        graph.call_function(torch.ops.aten.bmm.default, (given, given))
-    graph.output(tuple(graph.find_nodes(op="call_function", target=torch.ops.aten.bmm.default)))
+        graph.call_function(aten.bmm.default, (given, given))
+    graph.output(tuple(graph.find_nodes(op="call_function", target=aten.bmm.default)))
     return fx.GraphModule({}, graph)
 
 
@@ -265,6 +309,39 @@ def test_a_layer_is_joined_where_its_parts_are_of_no_other_use(
     a, bias = torch.randn(SMALL), torch.randn(1, 1, 32)
     for ours, theirs in zip(own(a, bias), graph(a, bias), strict=True):
         torch.testing.assert_close(ours, theirs)
+
+
+def gate_graph(*, columns: int = 192, compared: float = 0, depth: int = 32) -> fx.GraphModule:
+    """A gated product, which may have few columns, another comparison or a wrong factor."""
+    shapes = {"gate": (1, 8, 32), "q": (1, 8, 1), "w": (1, 1, depth), "b": (1, 32, columns)}
+    graph = fx.Graph()
+    given = {name: graph.placeholder(name) for name in shapes}
+    for name, shape in shapes.items():
+        given[name].meta["val"] = torch.zeros(shape)
+    zero = graph.call_function(aten.scalar_tensor.default, (0,))
+    closed = graph.call_function(aten.le.Scalar, (given["gate"], compared))
+    outer = graph.call_function(aten.mul.Tensor, (given["q"], given["w"]))
+    passed = graph.call_function(aten.where.self, (closed, zero, outer))
+    passed.meta["val"] = torch.zeros(1, 8, 32)
+    graph.output(graph.call_function(BMM, (passed, given["b"])))
+    return fx.GraphModule({}, graph)
+
+
+@pytest.mark.parametrize(
+    ("graph", "expected"),
+    [
+        (gate_graph(), GATED),
+        (gate_graph(columns=128), ON_VECTORS),
+        (gate_graph(columns=200), ON_VECTORS),
+        (gate_graph(compared=1), ON_VECTORS),
+        (gate_graph(depth=1), ON_VECTORS),
+    ],
+)
+def test_a_product_is_gated_only_by_a_relu(
+    graph: fx.GraphModule, expected: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    have(monkeypatch)
+    assert targets(with_own_products(graph))[-1] == expected
 
 
 def have(monkeypatch: pytest.MonkeyPatch, *, vectors: bool = True, tiles: bool = False) -> None:
