@@ -91,9 +91,11 @@ struct Given {
     aoti_torch_get_data_ptr(tensor, &data);
   }
   const float* of(int64_t member) const { return static_cast<const float*>(data) + member * stride[0]; }
+  bool in_lines() const { return stride[1] == 1 || stride[2] == 1; }
 };
 
-static AOTITorchError new_result(int64_t members, int64_t rows, int64_t columns, AtenTensorHandle* result, float** data) {
+static AOTITorchError new_result(int64_t members, int64_t rows, int64_t columns, AtenTensorHandle* result,
+                                 float** data) {
   const int64_t size[] = {members, rows, columns}, stride[] = {rows * columns, columns, 1};
   const AOTITorchError made = aoti_torch_empty_strided(3, size, stride, aoti_torch_dtype_float32(),
                                                        aoti_torch_device_type_cpu(), 0, result);
@@ -111,6 +113,7 @@ using Multiply = void (*)(Matrix a, Matrix b, const float* bias, float* c, int64
 static AOTITorchError product(AtenTensorHandle a, AtenTensorHandle b, const Given* bias, AtenTensorHandle* result,
                               Multiply multiply) {
   const Given left(a), right(b);
+  if (!left.in_lines() || !right.in_lines() || (bias && bias->stride[2] != 1)) return AOTI_TORCH_FAILURE;
   const int64_t rows = left.size[1], depth = left.size[2], columns = right.size[2];
   float* c;
   const AOTITorchError made = new_result(left.size[0], rows, columns, result, &c);

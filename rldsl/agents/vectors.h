@@ -67,7 +67,8 @@ struct Panels {
   const float* from(int64_t column, int64_t k) const { return at + place(column, k); }
 };
 
-// Reads the matrix line by line, as it lies in memory; its rows are multiplied by the numbers of `scale`, if there are any.
+// Reads the matrix line by line, as it lies in memory; its rows are multiplied by the numbers of `scale`, if there are
+// any.
 FAST inline Panels pack(Matrix b, Numbers scale, int64_t columns, int64_t depth, bool several) {
   static thread_local Room<float> room;
   const int64_t width = columns > WIDEST ? PANEL : whole(columns, LANES);
@@ -175,8 +176,8 @@ FAST inline void add_row(__m512 number, const float* met, __m512 sum[VECTORS]) {
   for (int v = 0; v < VECTORS; v++) sum[v] = _mm512_fmadd_ps(number, _mm512_loadu_ps(met + v * LANES), sum[v]);
 }
 
-// Adds the numbers of a list times the rows that they meet to VECTORS vectors of a row of the sum. Eight at a time: reading
-// numbers and places one by one would take as long as reading another vector of each row.
+// Adds the numbers of a list times the rows that they meet to VECTORS vectors of a row of the sum. Eight at a time:
+// reading numbers and places one by one would take as long as reading another vector of each row.
 template <int VECTORS>
 FAST inline void add_list(const float* numbers, const uint16_t* places, int64_t count, const float* block, float* c,
                           bool first, const float* bias) {
@@ -186,12 +187,15 @@ FAST inline void add_list(const float* numbers, const uint16_t* places, int64_t 
   for (int v = 0; v < VECTORS; v++) sum[v] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(c + v * LANES);
   int64_t i = 0;
   for (; i + TOGETHER <= count; i += TOGETHER) {
-    const __m512 eight = _mm512_castpd_ps(_mm512_broadcast_f64x4(_mm256_loadu_pd(reinterpret_cast<const double*>(numbers + i))));
+    const __m256d eight = _mm256_loadu_pd(reinterpret_cast<const double*>(numbers + i));
+    const __m512 twice = _mm512_castpd_ps(_mm512_broadcast_f64x4(eight));
     uint64_t place[2];
     std::memcpy(place, places + i, sizeof place);
     UNROLLED
-    for (int n = 0; n < TOGETHER; n++)
-      add_row<VECTORS>(_mm512_permutexvar_ps(_mm512_set1_epi32(n), eight), block + (place[n / 4] >> n % 4 * 16 & 0xFFFF), sum);
+    for (int n = 0; n < TOGETHER; n++) {
+      const __m512 number = _mm512_permutexvar_ps(_mm512_set1_epi32(n), twice);
+      add_row<VECTORS>(number, block + (place[n / 4] >> n % 4 * 16 & 0xFFFF), sum);
+    }
   }
   for (; i < count; i++) add_row<VECTORS>(_mm512_set1_ps(numbers[i]), block + places[i], sum);
   UNROLLED
@@ -214,7 +218,8 @@ FAST inline void multiply_listed(Matrix a, Panels b, const float* bias, float* c
   static thread_local Room<float> numbers;
   static thread_local Room<uint16_t> places;
   static thread_local Room<int32_t> counts;
-  const int64_t block = CACHED / b.width < whole(b.depth, LANES) ? CACHED / b.width / LANES * LANES : whole(b.depth, LANES);
+  const int64_t fitting = CACHED / b.width / LANES * LANES;
+  const int64_t block = fitting < b.depth ? fitting : whole(b.depth, LANES);
   const int64_t count = rows * (whole(b.depth, block) / block);
   const Lists lists{rows, block, numbers.of(count * block), places.of(count * block), counts.of(count)};
   (a.depth_stride == 1 ? list_along : list_across)(a, b.depth, places_of(b.width), lists);
@@ -255,7 +260,8 @@ FAST inline bool has_zeros(Matrix a, int64_t rows, int64_t depth) {
 // below a single output. Its product with a matrix is q[i] * sum of w[k] * b[k], over the k that pass; which is the sum
 // over all k without those that do not. So whichever are fewer are listed.
 
-// Which rows of each block of `b` are to be added, for each gate, or taken from the sum of all: then the count is negative.
+// Which rows of each block of `b` are to be added, for each gate, or taken from the sum of all: then the count is
+// negative.
 FAST inline void list_gates(Matrix gate, Numbers q, int64_t depth, int64_t width, const Lists& lists) {
   const Places places = places_of(width);
   for (int64_t row = 0; row < lists.rows; row++)
@@ -522,6 +528,7 @@ extern "C" AOTITorchError aoti_torch_cpu_gated_on_vectors(AtenTensorHandle gate,
                                                           AtenTensorHandle b, AtenTensorHandle* result) {
   using namespace rldsl_matrices;
   const Given gates(gate), left(q), right(w), matrix(b);
+  if (gates.stride[2] != 1 || !matrix.in_lines()) return AOTI_TORCH_FAILURE;
   const int64_t members = gates.size[0], rows = gates.size[1], depth = gates.size[2], columns = matrix.size[2];
   float* c;
   const AOTITorchError made = new_result(members, rows, columns, result, &c);
