@@ -53,7 +53,7 @@ REPLAYED: dict[str, Any] = {"start": 48, "updates_per_frame": 0.125, "batch": 8,
 OFF_POLICY = {
     "dqn": DQN(**REPLAYED, double=True, dueling=True, prioritized=Prioritized(), n_step=3),
     "sac": SAC(**REPLAYED),
-    "crossq": CrossQ(**REPLAYED),
+    "crossq": CrossQ(**REPLAYED, critic_net=SMALL),
 }
 
 
