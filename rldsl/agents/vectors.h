@@ -5,7 +5,7 @@
 // which stays in registers. The right matrix is read in blocks that fit into the nearest cache. Where few numbers are 0,
 // rows and columns are multiplied as anywhere else.
 //
-// A zero that meets what is no number gives nothing: a network that has diverged is known by its parameters.
+// A zero that meets what is no number may give nothing: a network that has diverged is known by its parameters.
 //
 // Included into the code of a compiled step; see products.py.
 #pragma once
