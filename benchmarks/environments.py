@@ -20,8 +20,8 @@ from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 
 from rldsl import Atari, Environment, MuJoCo
 from rldsl.envs.contract import VectorEnv
+from rldsl.spec.implementation import implementation
 from rldsl.train.env_speed import speed
-from rldsl.train.implementation import implementation
 
 ROWS, THREADS = 16, 2
 GOALS = {"Hopper-v5": 2.2, "HalfCheetah-v5": 2.2, "Humanoid-v5": 1.7, "Pong": 2.0}

@@ -42,7 +42,7 @@ PPO_CARTPOLE: dict[str, Any] = {
     "epochs": 15,
     "lr": 5.9e-4,
 }
-REPLAY: dict[str, Any] = {"start": 500, "updates_per_frame": 1.0}
+REPLAY: dict[str, Any] = {"learning_starts": 500, "updates_per_frame": 1.0}
 """Four updates after each step of four environments."""
 WORKS: dict[str, ExperimentBuilder] = {
     "ppo-cartpole": CARTPOLE.agent(PPO(**PPO_CARTPOLE)),
@@ -82,7 +82,7 @@ def one_session(work: str, frames: int, seed: int) -> dict[str, object]:
 def warm_up_frames(trial: Trial) -> int:
     """Frames after which everything is compiled: of three rollouts, or of the start and some steps that learn."""
     agent, envs = trial.agent, trial.env.num_envs
-    return agent.start + 64 * envs if isinstance(agent, OffPolicy) else 3 * agent.rollout * envs
+    return agent.learning_starts + 64 * envs if isinstance(agent, OffPolicy) else 3 * agent.rollout * envs
 
 
 class Clock:
@@ -101,7 +101,7 @@ class Clock:
 
 
 def _final_return(directory: SessionDir) -> object:
-    return (last_row(directory.metrics) or {}).get("return")
+    return (last_row(directory.metrics) or {}).get("episode_return")
 
 
 def four_seeds(frames: int) -> dict[str, object]:

@@ -23,7 +23,7 @@ agent = PPO(rollout=128, minibatch=256, lr=Linear(1e-3, 0))
 
 chance = cartpole.agent(Random()).frames(3e4)
 clips = cartpole.agent(agent).frames(6e4).search(clip=grid(0.1, 0.2, 0.3)).named("cartpole/clips")
-hasty = cartpole.agent(A2C(lr=1e38, grad_clip=None)).frames(3e4).seeds(1)
+hasty = cartpole.agent(A2C(lr=1e38, max_grad_norm=None)).frames(3e4).seeds(1)
 rates = cartpole.agent(agent).frames(3e4).seeds(2).search(gamma=uniform(0.9, 0.999), lr=log_uniform(1e-4, 1e-2))
 rates = rates.random(trials=5).named("cartpole/rates")
 long = cartpole.agent(agent).frames(3e5).seeds(2).named("cartpole/ppo-long")

@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from rldsl import Agent, Classic, experiment, main
-from rldsl.agents.contract import Learner, Policy, Setting, World
+from rldsl.agents.contract import AgentContext, Learner, Policy, World
 from rldsl.spec.base import Count, PerMember, Positive
 
 
@@ -27,12 +27,12 @@ class HillClimber(Learner):
 
     columns = ("best",)
 
-    def __init__(self, setting: Setting) -> None:
-        self.shape = (setting.members, setting.num_envs)
-        self.specs = setting.specs
-        self.random = [np.random.default_rng(seed) for seed in setting.seeds]
-        self.weights = np.zeros((setting.members, *setting.spaces.observation_shape, setting.spaces.action.n))
-        self.best = np.full(setting.members, -np.inf)
+    def __init__(self, context: AgentContext) -> None:
+        self.shape = (context.members, context.num_envs)
+        self.specs = context.specs
+        self.random = [np.random.default_rng(seed) for seed in context.seeds]
+        self.weights = np.zeros((context.members, *context.spaces.observation_shape, context.spaces.action.n))
+        self.best = np.full(context.members, -np.inf)
 
     def iterate(self, world: World) -> None:
         nudges = [
@@ -50,7 +50,7 @@ class HillClimber(Learner):
         better = score > self.best
         self.weights[better], self.best[better] = tried[better], score[better]
 
-    def figures(self) -> Mapping[str, np.ndarray]:
+    def metrics(self) -> Mapping[str, np.ndarray]:
         return {"best": self.best}
 
     def policy(self, num_envs: int, deterministic: bool, seeds: list[int]) -> Policy:

@@ -31,7 +31,7 @@ ddqn_per = (
             updates_per_frame=0.5,
             batch=32,
             buffer=50_000,
-            start=32,
+            learning_starts=32,
             target_every=50,
             net=MLP((256, 128), activation="relu"),
         )

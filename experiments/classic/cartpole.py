@@ -58,7 +58,7 @@ reinforce = cartpole.agent(
     Reinforce(lr=Linear(4e-3), rollout=512, entropy=0.001, normalize_observations=True, net=MLP((128, 128)))
 ).target(480)
 sarsa = cartpole.agent(
-    Sarsa(lr=8.7e-3, epsilon=Linear(1.0, 0.05, over=15_000), grad_clip=0.35, net=MLP((128,)), optimizer=RMSprop())
+    Sarsa(lr=8.7e-3, epsilon=Linear(1.0, 0.05, over=15_000), max_grad_norm=0.35, net=MLP((128,)), optimizer=RMSprop())
 ).target(430)
 
 Q_LEARNING = DQN(

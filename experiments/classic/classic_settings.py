@@ -13,5 +13,5 @@ SMALL_CROSSQ = CrossQ(
     net=RELU,
     critic_net=None,
 )
-DISCRETE_SAC = SMALL_SAC.with_(twins="mean", first_alpha=0.2, entropy_ratio=0.1)
-DISCRETE_CROSSQ = SMALL_CROSSQ.with_(twins="mean", first_alpha=0.2, entropy_ratio=0.1)
+DISCRETE_SAC = SMALL_SAC.with_(critic_reduction="mean", init_alpha=0.2, entropy_ratio=0.1)
+DISCRETE_CROSSQ = SMALL_CROSSQ.with_(critic_reduction="mean", init_alpha=0.2, entropy_ratio=0.1)

@@ -30,8 +30,8 @@ class A2CAgent(ActorCriticAgent[A2C]):
         self.count_targets(data)
         coefficients = self.coefficients.at(world.frame, "entropy", "value_coef")
         coefficients["scale"] = self.value_scale()
-        figures = self.learn(world.frame, self.items(data), coefficients)
-        self.say(world.frame, figures, explained_variance=self.explained_variance(data))
+        metrics = self.learn(world.frame, self.items(data), coefficients)
+        self.record_metrics(world.frame, metrics, explained_variance=self.explained_variance(data))
         self.remember()
 
     @torch.no_grad()

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rldsl.agents.contract import Setting
+from rldsl.agents.contract import AgentContext
 from rldsl.agents.on_policy import OnPolicyAgent
 from rldsl.agents.update import Batch
 from rldsl.maths.losses import explained_variance
@@ -29,14 +29,14 @@ class ActorCriticAgent(OnPolicyAgent[A]):
     learns_from: ClassVar[tuple[str, ...]] = ("observation", "action", "advantage", "target")
     """What of a rollout its loss needs, beside what the critic sees."""
 
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
+    def __init__(self, context: AgentContext) -> None:
+        super().__init__(context)
         self.targets = moments_state(self.members)
 
     def build_network(self) -> ActorCritic:
         spec = self.spec
         return ActorCritic.build(
-            spec.net, self.setting.spaces, critic_net=spec.critic_net, shared=spec.shared, log_std=spec.log_std
+            spec.net, self.context.spaces, critic_net=spec.critic_net, shared=spec.shared, log_std=spec.log_std
         )
 
     @torch.no_grad()

@@ -10,11 +10,11 @@ import numpy as np
 from rldsl.envs.contract import Spaces, Step
 from rldsl.spec.agent import Agent
 from rldsl.spec.compute import Compute
-from rldsl.store.growing import Growing
+from rldsl.store.append_only_ring import AppendOnlyRing
 
 
 @dataclass(frozen=True)
-class Setting:
+class AgentContext:
     """What the members of a pack have: a spec and a seed each; spaces, environments and budget in common."""
 
     specs: Sequence[Agent]
@@ -59,16 +59,16 @@ class Learner(ABC):
     """A pack's agents. `iterate` is the algorithm; it is called until the budget is used up."""
 
     columns: ClassVar[tuple[str, ...]] = ()
-    """Names of the figures that `figures` gives beside return and speed."""
+    """Names of the metrics that `metrics` gives beside return and speed."""
 
     @abstractmethod
-    def __init__(self, setting: Setting) -> None: ...
+    def __init__(self, context: AgentContext) -> None: ...
 
     @abstractmethod
     def iterate(self, world: World) -> None:
         """One round of acting and learning; between two rounds a checkpoint may be taken."""
 
-    def figures(self) -> Mapping[str, np.ndarray]:
+    def metrics(self) -> Mapping[str, np.ndarray]:
         """The latest loss and the like, [M] each."""
         return {}
 
@@ -88,7 +88,7 @@ class Learner(ABC):
         """Whether a member's numbers are finite no more, `[M]`."""
         return np.zeros(1, bool)
 
-    def retire(self, member: int) -> None:
+    def reset_diverged(self, member: int) -> None:
         """Makes a diverged member harmless; it is neither logged nor saved any more."""
         return
 
@@ -96,7 +96,7 @@ class Learner(ABC):
     def state(self, member: int) -> dict[str, Any]:
         """All that one member needs to go on exactly: nested dictionaries of numpy arrays and plain values."""
 
-    def growing(self, member: int) -> Growing | None:
+    def growing(self, member: int) -> AppendOnlyRing | None:
         """Rows of one member's `state`: what is finished of them is saved ahead of a checkpoint, if they are many."""
         return None
 

@@ -25,10 +25,10 @@ class CrossQAgent(SoftAgent[CrossQ]):
     """One joint pass of (s, a) and (s', a') through critics that normalise by the batch takes the targets' place."""
 
     def build_network(self) -> PolicyNetwork:
-        return PolicyNetwork.build(self.spec.net, self.setting.spaces, self._make_trunk)
+        return PolicyNetwork.build(self.spec.net, self.context.spaces, self._make_trunk)
 
     def build_critics(self) -> Twins:
-        return Twins(Critic.build(self.spec.critic_net or self.spec.net, self.setting.spaces, self._make_trunk))
+        return Twins(Critic.build(self.spec.critic_net or self.spec.net, self.context.spaces, self._make_trunk))
 
     @property
     def _make_trunk(self) -> MakeTrunk:
@@ -36,23 +36,23 @@ class CrossQAgent(SoftAgent[CrossQ]):
 
     def improve(self, frame: int, rates: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
         """Then the running statistics that the losses gave are written where the parameters are."""
-        figures = super().improve(frame, rates, batch)
+        metrics = super().improve(frame, rates, batch)
         critic = self.twins.critic.layout
-        _write(self.critics.flat.view(-1, critic.size), critic, "trunk.", self.critics_said[:, 2:-1])
+        _write(self.critics.flat.view(-1, critic.size), critic, "trunk.", self.critic_metrics[:, 2:-1])
         if self.updates % self.spec.policy_delay == 0:
-            _write(self.update.flat, self.network.layout, "actor.trunk.", figures[:, len(self.names) : -1])
-        return figures
+            _write(self.update.flat, self.network.layout, "actor.trunk.", metrics[:, len(self.names) : -1])
+        return metrics
 
     def critic_batch(self, batch: Batch) -> Batch:
         return {**batch, "actor": self.update.flat}
 
     def critic_loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
-        """(q(s, a) - r - gamma * V(s'))^2 of both critics; behind the figures, their running statistics."""
+        """(q(s, a) - r - gamma * V(s'))^2 of both critics; behind the metrics, their running statistics."""
         q, value, statistics = self._judge_jointly(params, batch)
         target = td_target(batch["reward"], value.detach(), batch["terminated"], batch["discount"])
         loss = critics_loss(q, target)
-        figures = torch.stack([loss, member_mean(q.flatten(1))], 1)
-        return loss, torch.cat([figures, statistics.flatten(1)], 1)
+        metrics = torch.stack([loss, member_mean(q.flatten(1))], 1)
+        return loss, torch.cat([metrics, statistics.flatten(1)], 1)
 
     def _judge_jointly(self, params: Params, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """q(s, a) `[M, 2, B]`, V(s') `[M, B]` and the statistics `[M, 2, S]`, from one pass through the critics."""
@@ -63,13 +63,13 @@ class CrossQAgent(SoftAgent[CrossQ]):
             q, next_q = outputs.chunk(2, 2)
             index = batch["action"].unsqueeze(1).unsqueeze(-1).expand(-1, 2, -1, 1)
             log_probs = policy.log_softmax(-1)  # type: ignore[union-attr]
-            value = expected_soft_value(combine_critics(next_q, self.spec.twins), log_probs, alpha)
+            value = expected_soft_value(combine_critics(next_q, self.spec.critic_reduction), log_probs, alpha)
             return q.gather(-1, index).squeeze(-1), value, statistics
         action, log_prob = act(policy, batch["next_noise"])
         inputs = torch.cat((beside(now, batch["action"]), beside(later, action)), 1)
         outputs, statistics = self._train_critics(params, inputs)
         q, next_q = outputs.squeeze(-1).chunk(2, 2)
-        return q, combine_critics(next_q, self.spec.twins) - alpha.unsqueeze(1) * log_prob, statistics
+        return q, combine_critics(next_q, self.spec.critic_reduction) - alpha.unsqueeze(1) * log_prob, statistics
 
     def _train_critics(self, params: Params, inputs: Tensor) -> tuple[Tensor, ...]:
         """What the critics' heads give, `[M, 2, B, ...]`, and their statistics, `[M, 2, S]`."""

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rldsl.agents.contract import Setting
+from rldsl.agents.contract import AgentContext
 from rldsl.agents.off_policy import Batch, OffPolicyAgent
 from rldsl.maths.losses import huber
 from rldsl.maths.members import member_mean
@@ -36,24 +36,24 @@ class DQNAgent(OffPolicyAgent[DQN]):
     names = ("value_loss", "q")
     columns = (*names, "grad_norm", "lr", "explore")
 
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
+    def __init__(self, context: AgentContext) -> None:
+        super().__init__(context)
         self.target = self.update.flat.clone()
 
     def build_network(self) -> QNetwork:
-        return QNetwork.build(self.spec.net, self.setting.spaces, dueling=self.spec.dueling)
+        return QNetwork.build(self.spec.net, self.context.spaces, dueling=self.spec.dueling)
 
     def improve(self, frame: int, rates: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
-        figures = self.update(*rates, {"target": self.target}, batch)
+        metrics = self.update(*rates, {"target": self.target}, batch)
         if self.replay.priorities is not None:
-            self._prioritize(batch["index"], figures[..., len(self.names) : -1])
+            self._prioritize(batch["index"], metrics[..., len(self.names) : -1])
         if self.updates % self.spec.target_every == 0:
             soft_update(self.target, self.update.flat, self.coefficients.one("tau", frame))
-        return figures if self.update.together == 1 else figures[-1]
+        return metrics if self.update.together == 1 else metrics[-1]
 
     def steps_together(self) -> int:
         """Those of one vector step, as far as the target stays where it is between them."""
-        due, whole = self.spec.updates_per_frame * self.num_envs, self.spec.start % self.num_envs == 0
+        due, whole = self.spec.updates_per_frame * self.num_envs, self.spec.learning_starts % self.num_envs == 0
         common = gcd(int(due), self.spec.target_every) if whole and due == int(due) else 1
         return max(count for count in range(1, MOST_TOGETHER + 1) if common % count == 0)
 
@@ -63,7 +63,7 @@ class DQNAgent(OffPolicyAgent[DQN]):
             self.replay.prioritize(at.cpu().numpy(), of.cpu().numpy())
 
     def loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
-        """Huber's of q(s, a) - target, by importance; figures, and behind them the errors of prioritized replay."""
+        """Huber's of q(s, a) - target, by importance; metrics, and behind them the errors of prioritized replay."""
         target = self._target(params, batch)
         q = self.network.q(params, batch["observation"]).gather(-1, batch["action"].unsqueeze(-1)).squeeze(-1)
         if self.spec.prioritized is None:
@@ -115,7 +115,7 @@ class DQNAgent(OffPolicyAgent[DQN]):
     def beta(self, frame: int) -> np.ndarray | None:
         if self.spec.prioritized is None:
             return None
-        return np.full(self.members, value_at(self.spec.prioritized.beta, frame, self.setting.frames))
+        return np.full(self.members, value_at(self.spec.prioritized.beta, frame, self.context.frames))
 
     def more(self, frame: int) -> dict[str, np.ndarray]:
         return {"explore": np.array(self.coefficients.numbers(self._explorer, frame))}

@@ -1,4 +1,4 @@
-"""What every agent with a network has: parameters, a step of the optimizer, figures, and a state that can be saved."""
+"""What every agent with a network has: parameters, a step of the optimizer, metrics, and a state that can be saved."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rldsl.agents.coefficients import Coefficients
-from rldsl.agents.contract import Learner, Setting
+from rldsl.agents.contract import AgentContext, Learner
 from rldsl.agents.normalization import Normalization
 from rldsl.agents.update import Batch, Update, choose_compiled
 from rldsl.maths.streams import restore_stream, stream, stream_state
@@ -24,7 +24,7 @@ from rldsl.spec.optimizer import Optimizer
 from rldsl.spec.schedule import Schedule
 
 STREAMS = ("init", "act", "shuffle", "replay", "noise")
-Figures = Tensor | np.ndarray
+Metrics = Tensor | np.ndarray
 
 
 class GradientSpec(Protocol):
@@ -35,7 +35,7 @@ class GradientSpec(Protocol):
     @property
     def lr(self) -> float | Schedule: ...
     @property
-    def grad_clip(self) -> float | None: ...
+    def max_grad_norm(self) -> float | None: ...
     @property
     def net(self) -> Net: ...
     @property
@@ -49,18 +49,18 @@ class GradientLearner(Learner, Generic[S]):
     """A subclass gives the network and the loss; the members' parameters move together, each by its own rates."""
 
     names: ClassVar[tuple[str, ...]]
-    """The figures that the loss returns, in order; the gradient's norm comes behind them."""
+    """The metrics that the loss returns, in order; the gradient's norm comes behind them."""
 
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
-        self.spec = cast(S, setting.specs[0])
-        self.device = torch.device(setting.compute.device)
-        self.members, self.num_envs = setting.members, setting.num_envs
-        self.streams = {name: [stream(seed, name) for seed in setting.seeds] for name in STREAMS}
+    def __init__(self, context: AgentContext) -> None:
+        self.context = context
+        self.spec = cast(S, context.specs[0])
+        self.device = torch.device(context.compute.device)
+        self.members, self.num_envs = context.members, context.num_envs
+        self.streams = {name: [stream(seed, name) for seed in context.seeds] for name in STREAMS}
         self.network = self.build_network()
         self.recurrent = self.network.state_size > 0
         flat = self.network.init(self.streams["init"]).to(self.device)
-        compiled = choose_compiled(setting.compute, self.gradient_steps(), self.recurrent)
+        compiled = choose_compiled(context.compute, self.gradient_steps(), self.recurrent)
         self.update = Update(
             self.network.layout,
             flat,
@@ -72,9 +72,9 @@ class GradientLearner(Learner, Generic[S]):
             together=self.steps_together() if compiled else 1,
         )
         self.actor = make_actor(self.network, flat, self.num_envs)
-        self.coefficients = Coefficients(setting.specs, setting.frames, self.device)
-        self.normalization = Normalization(self.spec, setting)
-        self._figures = np.full((self.members, len(self.columns)), np.nan, np.float32)
+        self.coefficients = Coefficients(context.specs, context.frames, self.device)
+        self.normalization = Normalization(self.spec, context)
+        self._metrics = np.full((self.members, len(self.columns)), np.nan, np.float32)
 
     @abstractmethod
     def build_network(self) -> Network:
@@ -82,7 +82,7 @@ class GradientLearner(Learner, Generic[S]):
 
     @abstractmethod
     def loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
-        """The loss `[M]` of a batch, and figures `[M, K]` about it."""
+        """The loss `[M]` of a batch, and metrics `[M, K]` about it."""
 
     @abstractmethod
     def gradient_steps(self) -> int:
@@ -98,11 +98,11 @@ class GradientLearner(Learner, Generic[S]):
 
     def origin(self, loss: str) -> str | None:
         """All that one of the agent's losses depends on; none where code from outside the package has a part in it."""
-        setting = self.setting
-        if not all(is_ours(type(one)) for one in [self, *(node for spec in setting.specs for node in nodes(spec))]):
+        context = self.context
+        if not all(is_ours(type(one)) for one in [self, *(node for spec in context.specs for node in nodes(spec))]):
             return None
-        told = [spec.model_dump_json() for spec in setting.specs]
-        return "\n".join([type(self).__qualname__, loss, repr(setting.spaces), str(setting.num_envs), *told])
+        told = [spec.model_dump_json() for spec in context.specs]
+        return "\n".join([type(self).__qualname__, loss, repr(context.spaces), str(context.num_envs), *told])
 
     def by_member(self, rows: np.ndarray) -> np.ndarray:
         """`[rows, ...]` as `[M, N, ...]`."""
@@ -114,21 +114,21 @@ class GradientLearner(Learner, Generic[S]):
 
     def rates(self, frame: int) -> tuple[Tensor, Tensor]:
         """Learning rate, and the bound `[M]` on the gradient's norm."""
-        return self.learning_rate(frame), self.coefficients.one("grad_clip", frame, default=float("inf"))
+        return self.learning_rate(frame), self.coefficients.one("max_grad_norm", frame, default=float("inf"))
 
     def learning_rate(self, frame: int) -> Tensor:
         """Of each member `[M]`, or of each parameter `[M, P]`."""
         return self.coefficients.one("lr", frame)
 
-    def say(self, frame: int, figures: Figures, **more: Figures) -> None:
-        """Keeps the figures `[M, K]` of an iteration, and more `[M]`, for the next log point."""
-        by_name = dict(zip((*self.names, "grad_norm"), as_array(figures).T, strict=True))
+    def record_metrics(self, frame: int, metrics: Metrics, **more: Metrics) -> None:
+        """Keeps the metrics `[M, K]` of an iteration, and more `[M]`, for the next log point."""
+        by_name = dict(zip((*self.names, "grad_norm"), as_array(metrics).T, strict=True))
         by_name |= {name: as_array(one) for name, one in more.items()}
         by_name["lr"] = np.array(self.coefficients.numbers("lr", frame))
-        self._figures = np.stack([by_name[name] for name in self.columns], 1).astype(np.float32, copy=False)
+        self._metrics = np.stack([by_name[name] for name in self.columns], 1).astype(np.float32, copy=False)
 
-    def figures(self) -> Mapping[str, np.ndarray]:
-        return dict(zip(self.columns, self._figures.T, strict=True))
+    def metrics(self) -> Mapping[str, np.ndarray]:
+        return dict(zip(self.columns, self._metrics.T, strict=True))
 
     def notes(self) -> dict[str, Any]:
         return {"compiled": self.update.compiled, "device": str(self.device)}
@@ -136,7 +136,7 @@ class GradientLearner(Learner, Generic[S]):
     def diverged(self) -> np.ndarray:
         return ~torch.isfinite(self.update.flat.sum(1)).cpu().numpy()
 
-    def retire(self, member: int) -> None:
+    def reset_diverged(self, member: int) -> None:
         for tensor in (self.update.flat, *self.update.state.values()):
             tensor[member] = 0.0
 
@@ -154,7 +154,7 @@ class GradientLearner(Learner, Generic[S]):
             "normalization": self.normalization.save(member),
             "streams": {name: stream_state(streams[member]) for name, streams in self.streams.items()},
             "actor": self.actor.state[member].copy(),
-            "figures": self._figures[member].copy(),
+            "metrics": self._metrics[member].copy(),
         }
 
     def restore(self, member: int, state: Mapping[str, Any]) -> None:
@@ -164,8 +164,8 @@ class GradientLearner(Learner, Generic[S]):
             restore_stream(streams[member], state["streams"][name])
         self.actor.state = self.actor.state.copy()
         self.actor.state[member] = state["actor"]
-        self._figures[member] = state["figures"]
+        self._metrics[member] = state["metrics"]
 
 
-def as_array(figures: Figures) -> np.ndarray:
-    return figures.cpu().numpy() if isinstance(figures, Tensor) else figures
+def as_array(metrics: Metrics) -> np.ndarray:
+    return metrics.cpu().numpy() if isinstance(metrics, Tensor) else metrics

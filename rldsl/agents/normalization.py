@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rldsl.agents.contract import Setting
+from rldsl.agents.contract import AgentContext
 from rldsl.envs.contract import Step
 from rldsl.maths.normalizers import (
     State,
@@ -25,11 +25,11 @@ STATISTICS = ("observations", "critic_observations", "rewards")
 class Normalization:
     """Does nothing where the spec asks for nothing."""
 
-    def __init__(self, spec: Any, setting: Setting) -> None:
-        members, num_envs = setting.members, setting.num_envs
+    def __init__(self, spec: Any, context: AgentContext) -> None:
+        members, num_envs = context.members, context.num_envs
         self.shape = (members, num_envs)
-        self.gamma = np.array([one.gamma for one in setting.specs])  # type: ignore[attr-defined]
-        shape, own = setting.spaces.observation_shape, setting.spaces.critic_shape
+        self.gamma = np.array([one.gamma for one in context.specs])  # type: ignore[attr-defined]
+        shape, own = context.spaces.observation_shape, context.spaces.critic_shape
         seen, scaled = (getattr(spec, f"normalize_{what}", False) for what in ("observations", "rewards"))
         self.observations: State | None = moments_state(members, shape) if seen else None
         self.critic_observations: State | None = moments_state(members, own) if seen and own is not None else None

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rldsl.agents.contract import Policy, Setting, World
+from rldsl.agents.contract import AgentContext, Policy, World
 from rldsl.agents.gradient_learner import GradientLearner, as_array
 from rldsl.agents.policies import ActionSpace
 from rldsl.maths.replay_size import ReplayShape
@@ -20,7 +20,7 @@ from rldsl.memory.replay import Replay
 from rldsl.nets.acting import NumpyPolicy, make_actor
 from rldsl.nets.sampling import greedy
 from rldsl.spec.off_policy import OffPolicy
-from rldsl.store.growing import Growing
+from rldsl.store.append_only_ring import AppendOnlyRing
 
 S = TypeVar("S", bound=OffPolicy)
 Batch = dict[str, Tensor]
@@ -32,9 +32,9 @@ STEPS = 32
 class OffPolicyAgent(GradientLearner[S]):
     """A subclass says how actions are chosen and how a batch is learned from."""
 
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
-        self.actions = ActionSpace(setting.spaces.action, squash=True)
+    def __init__(self, context: AgentContext) -> None:
+        super().__init__(context)
+        self.actions = ActionSpace(context.spaces.action, squash=True)
         self.replay = self._make_replay()
         self.updates = 0
         self.begun = False
@@ -45,7 +45,7 @@ class OffPolicyAgent(GradientLearner[S]):
         """What was drawn last, and the batches on its memory."""
 
     def gradient_steps(self) -> int:
-        return self.spec.updates(self.setting.frames)
+        return self.spec.updates(self.context.frames)
 
     def iterate(self, world: World) -> None:
         self.actor.refresh(self.update.flat)
@@ -62,7 +62,7 @@ class OffPolicyAgent(GradientLearner[S]):
         if not self.begun:
             self.replay.begin(world.observation)
             self.begun = True
-        if world.frame < self.spec.start:
+        if world.frame < self.spec.learning_starts:
             action = self._at_random()
         else:
             seen = self.normalization.look(self.by_member(world.observation))
@@ -95,7 +95,7 @@ class OffPolicyAgent(GradientLearner[S]):
     def improve(self, frame: int, rates: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
         """A gradient step on a batch `[M, B, ...]`, or several `together` on as many batches.
 
-        Returns what the last one gave, as `figures_of` reads it.
+        Returns what the last one gave, as `metrics_of` reads it.
         """
 
     def _batches(self, calls: int, frame: int) -> Sequence[Batch]:
@@ -120,7 +120,9 @@ class OffPolicyAgent(GradientLearner[S]):
 
     def draw(self, count: int, frame: int) -> dict[str, np.ndarray]:
         """What so many batches are made of, `[count, M, B, ...]`."""
-        drawn = self.replay.sample(count, self.spec.batch, self.streams["replay"], self.beta(frame), self.spec.newest)
+        drawn = self.replay.sample(
+            count, self.spec.batch, self.streams["replay"], self.beta(frame), self.spec.include_newest
+        )
         if self.replay.priorities is None:
             del drawn["index"]
         return drawn
@@ -136,7 +138,7 @@ class OffPolicyAgent(GradientLearner[S]):
         return np.stack([random.uniform(-1.0, 1.0, shape).astype(np.float32) for random in self.streams["act"]])
 
     def _make_replay(self) -> Replay:
-        spaces, spec = self.setting.spaces, self.spec
+        spaces, spec = self.context.spaces, self.spec
         pixels = spaces.observation_dtype == np.uint8
         prioritized = getattr(spec, "prioritized", None)
         shape = ReplayShape(
@@ -150,27 +152,27 @@ class OffPolicyAgent(GradientLearner[S]):
             prioritized=prioritized is not None,
         )
         alpha = [prioritized.alpha] * self.members if prioritized else None
-        gamma = [one.gamma for one in self.setting.specs]  # type: ignore[attr-defined]
+        gamma = [one.gamma for one in self.context.specs]  # type: ignore[attr-defined]
         return Replay(shape, gamma, [spec.n_step] * self.members, alpha)
 
-    def figures(self) -> Mapping[str, np.ndarray]:
+    def metrics(self) -> Mapping[str, np.ndarray]:
         self._settle()
-        return super().figures()
+        return super().metrics()
 
     def _settle(self) -> None:
-        """Figures are read only where they are asked for: once in many updates."""
+        """Metrics are read only where they are asked for: once in many updates."""
         if self._said is not None:
-            frame, figures = self._said
-            self.say(frame, self.figures_of(figures), **self.more(frame))
+            frame, metrics = self._said
+            self.record_metrics(frame, self.metrics_of(metrics), **self.more(frame))
             self._said = None
 
-    def figures_of(self, said: Tensor) -> np.ndarray:
-        """The figures of `names` and the gradient's norm, from what an update gave: there may be more between them."""
-        figures = as_array(said)
-        return np.concatenate((figures[:, : len(self.names)], figures[:, -1:]), 1)
+    def metrics_of(self, said: Tensor) -> np.ndarray:
+        """The metrics of `names` and the gradient's norm, from what an update gave: there may be more between them."""
+        metrics = as_array(said)
+        return np.concatenate((metrics[:, : len(self.names)], metrics[:, -1:]), 1)
 
     def more(self, frame: int) -> dict[str, np.ndarray]:
-        """Figures beside those of the loss, `[M]` each."""
+        """Metrics beside those of the loss, `[M]` each."""
         return {}
 
     def forget_episodes(self) -> None:
@@ -185,7 +187,7 @@ class OffPolicyAgent(GradientLearner[S]):
             if deterministic:
                 return self.actions.to_env(greedy(said))
             noise = np.stack([self.noise(random, 1, num_envs) for random in streams], 1)
-            return self.choose(said, *self.chances(noise, [self.setting.frames]))
+            return self.choose(said, *self.chances(noise, [self.context.frames]))
 
         return act
 
@@ -193,7 +195,7 @@ class OffPolicyAgent(GradientLearner[S]):
         self._settle()
         return super().state(member) | {"replay": self.replay.state(member), "updates": self.updates}
 
-    def growing(self, member: int) -> Growing:
+    def growing(self, member: int) -> AppendOnlyRing:
         return self.replay.steps(member)
 
     def restore(self, member: int, state: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rldsl.agents.contract import Policy, Setting, World
+from rldsl.agents.contract import AgentContext, Policy, World
 from rldsl.agents.gradient_learner import GradientLearner
 from rldsl.agents.policies import ActionSpace
 from rldsl.maths.streams import stream
@@ -30,10 +30,10 @@ class OnPolicyAgent(GradientLearner[S]):
 
     network: ActorCritic
 
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
-        self.actions = ActionSpace(setting.spaces.action, self.spec.squash)
-        self.rollout = Rollout(self.spec.rollout, self.members, self.num_envs, setting.spaces, self.actions.shape)
+    def __init__(self, context: AgentContext) -> None:
+        super().__init__(context)
+        self.actions = ActionSpace(context.spaces.action, self.spec.squash)
+        self.rollout = Rollout(self.spec.rollout, self.members, self.num_envs, context.spaces, self.actions.shape)
         self.critic_sees = "observation" if self.rollout.critic_observation is None else "critic_observation"
         """What of a rollout the value is read off."""
         self.starts = np.ones((self.members, self.num_envs), bool)
@@ -44,10 +44,10 @@ class OnPolicyAgent(GradientLearner[S]):
         return list(dict.fromkeys((*names, self.critic_sees)))
 
     def gradient_steps(self) -> int:
-        return self.setting.frames // (self.spec.rollout * self.num_envs)
+        return self.context.frames // (self.spec.rollout * self.num_envs)
 
     def build_network(self) -> ActorCritic:
-        return ActorCritic.build(self.spec.net, self.setting.spaces, log_std=self.spec.log_std)
+        return ActorCritic.build(self.spec.net, self.context.spaces, log_std=self.spec.log_std)
 
     def collect(self, world: World) -> Rollout | None:
         """Acts for T steps; None if the budget ended on the way, with nothing left to learn for."""

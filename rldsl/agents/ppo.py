@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from rldsl.agents.actor_critic import ActorCriticAgent, take
-from rldsl.agents.contract import Setting, World
+from rldsl.agents.contract import AgentContext, World
 from rldsl.agents.on_policy import shuffled
 from rldsl.agents.self_imitation import SelfImitation
 from rldsl.agents.update import Batch
@@ -34,7 +34,7 @@ class Halted(NamedTuple):
 
     update: dict[str, Any]
     shuffle: dict[str, Any]
-    figures: Tensor
+    metrics: Tensor
 
 
 class PPOAgent(ActorCriticAgent[PPO]):
@@ -44,8 +44,8 @@ class PPOAgent(ActorCriticAgent[PPO]):
     columns = (*names, "grad_norm", "lr", "explained_variance")
     learns_from = (*ActorCriticAgent.learns_from, "log_prob", "value")
 
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
+    def __init__(self, context: AgentContext) -> None:
+        super().__init__(context)
         self.imitation = SelfImitation(self.spec.sil, self) if self.spec.sil else None
 
     def gradient_steps(self) -> int:
@@ -59,27 +59,27 @@ class PPOAgent(ActorCriticAgent[PPO]):
         data["log_prob"] = self._log_prob(data)
         self.count_targets(data)
         explained = self.explained_variance(data)
-        figures: list[Tensor] = []
+        metrics: list[Tensor] = []
         halted: dict[int, Halted] = {}
         for epoch in range(self.spec.epochs):
             if epoch and self.spec.recompute_advantages:
                 data |= self._advantages_anew(rollout)
-            self._pass(world.frame, data, figures)
-            if self._halt(figures, halted):
+            self._pass(world.frame, data, metrics)
+            if self._halt(metrics, halted):
                 break
-        self.say(world.frame, self._settle(figures, halted), explained_variance=explained)
+        self.record_metrics(world.frame, self._settle(metrics, halted), explained_variance=explained)
         if self.imitation is not None:
             self.imitation.learn(world.frame, rollout)
         self.remember()
 
-    def _pass(self, frame: int, data: Mapping[str, Tensor], figures: list[Tensor]) -> None:
+    def _pass(self, frame: int, data: Mapping[str, Tensor], metrics: list[Tensor]) -> None:
         """One epoch: every item once, in minibatches."""
         coefficients = self.coefficients.at(frame, "clip", "entropy", "value_coef")
         coefficients["scale"] = self.value_scale()
         rates, items = self.rates(frame), self.items(data)
         count = items["advantage"].shape[1]
         for index in shuffled(self.streams["shuffle"], count, count // self._minibatches()):
-            figures.append(self.update(*rates, coefficients, {**items, "index": index.to(self.device)}))
+            metrics.append(self.update(*rates, coefficients, {**items, "index": index.to(self.device)}))
 
     def loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
         """-L_clip + value_coef * L_value - entropy * S, over the minibatch that `index` chooses."""
@@ -115,24 +115,24 @@ class PPOAgent(ActorCriticAgent[PPO]):
         data = self.evaluate(rollout)
         return {name: data[name] for name in ("advantage", "target")}
 
-    def _halt(self, figures: list[Tensor], halted: dict[int, Halted]) -> bool:
+    def _halt(self, metrics: list[Tensor], halted: dict[int, Halted]) -> bool:
         """Notes the members whose last minibatch is further from the old policy than the spec wants: are these all?"""
         if self.spec.target_kl is None:
             return False
-        too_far = figures[-1][:, self.names.index("kl")] > self.spec.target_kl
+        too_far = metrics[-1][:, self.names.index("kl")] > self.spec.target_kl
         for member in too_far.nonzero().flatten().tolist():
             if member not in halted:
                 shuffle = stream_state(self.streams["shuffle"][member])
-                halted[member] = Halted(self.update.save(member), shuffle, torch.stack(figures).mean(0)[member])
+                halted[member] = Halted(self.update.save(member), shuffle, torch.stack(metrics).mean(0)[member])
         return len(halted) == self.members
 
-    def _settle(self, figures: list[Tensor], halted: Mapping[int, Halted]) -> Tensor:
-        """The mean of the figures `[M, K]`; a member that halted is again as it was then."""
-        mean = torch.stack(figures).mean(0)
+    def _settle(self, metrics: list[Tensor], halted: Mapping[int, Halted]) -> Tensor:
+        """The mean of the metrics `[M, K]`; a member that halted is again as it was then."""
+        mean = torch.stack(metrics).mean(0)
         for member, then in halted.items():
             self.update.load(member, then.update)
             restore_stream(self.streams["shuffle"][member], then.shuffle)
-            mean[member] = then.figures
+            mean[member] = then.metrics
         return mean
 
     def _minibatches(self) -> int:

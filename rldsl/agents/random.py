@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from rldsl.agents.contract import Learner, Policy, Setting, World
+from rldsl.agents.contract import AgentContext, Learner, Policy, World
 from rldsl.envs.contract import Discrete
 from rldsl.maths.streams import restore_stream, stream, stream_state
 
@@ -13,15 +13,15 @@ from rldsl.maths.streams import restore_stream, stream, stream_state
 class RandomAgent(Learner):
     """Acts uniformly at random; learns nothing."""
 
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
-        self.streams = [stream(seed, "act") for seed in setting.seeds]
+    def __init__(self, context: AgentContext) -> None:
+        self.context = context
+        self.streams = [stream(seed, "act") for seed in context.seeds]
 
     def iterate(self, world: World) -> None:
-        world.step(np.concatenate([self._actions(one, self.setting.num_envs) for one in self.streams]))
+        world.step(np.concatenate([self._actions(one, self.context.num_envs) for one in self.streams]))
 
     def _actions(self, random: np.random.Generator, num_envs: int) -> np.ndarray:
-        action = self.setting.spaces.action
+        action = self.context.spaces.action
         if isinstance(action, Discrete):
             return random.integers(action.n, size=num_envs)
         return random.uniform(-1.0, 1.0, (num_envs, *action.shape))

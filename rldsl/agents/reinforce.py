@@ -32,7 +32,7 @@ class ReinforceAgent(OnPolicyAgent[Reinforce]):
         )
         names = self.with_critic(("observation", "action", "return"))
         batch = {name: data[name].flatten(1, 2) for name in names}
-        self.say(world.frame, self.learn(world.frame, batch, self.coefficients.at(world.frame, "entropy")))
+        self.record_metrics(world.frame, self.learn(world.frame, batch, self.coefficients.at(world.frame, "entropy")))
 
     def loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
         """-log pi(a) R - entropy * S, and the value's own (V - R)^2, which no gradient of the policy sees."""

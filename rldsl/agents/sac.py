@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rldsl.agents.contract import Setting
+from rldsl.agents.contract import AgentContext
 from rldsl.agents.off_policy import Batch
 from rldsl.agents.soft_actor_critic import SoftAgent, act
 from rldsl.maths.members import member_mean
@@ -27,13 +27,13 @@ TARGETS = "target."
 class SACAgent(SoftAgent[SAC]):
     """The critics learn towards r + gamma * V(s'), V by critics that follow them slowly."""
 
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
+    def __init__(self, context: AgentContext) -> None:
+        super().__init__(context)
         self.targets = self.critics.flat.clone()
         self._targets = prefixed(TARGETS, self.critics.pieces(self.targets))
 
     def build_critics(self) -> Twins:
-        return Twins(Critic.build(self.spec.critic_net or self.spec.net, self.setting.spaces))
+        return Twins(Critic.build(self.spec.critic_net or self.spec.net, self.context.spaces))
 
     def critic_coefficients(self, frame: int) -> Batch:
         return self.coefficients.at(frame, "tau")
@@ -65,10 +65,10 @@ class SACAgent(SoftAgent[SAC]):
         observation, alpha = batch["next_observation"], actor["log_alpha"].exp() * self.spec.critic_entropy
         policy = self.network.policy(actor, observation)
         if self.actions.discrete:
-            q = combine_critics(self.twins.values(targets, observation), self.spec.twins)
+            q = combine_critics(self.twins.values(targets, observation), self.spec.critic_reduction)
             return expected_soft_value(q, policy.log_softmax(-1), alpha)  # type: ignore[union-attr]
         action, log_prob = act(policy, batch["next_noise"])
-        q = combine_critics(self.twins.q(targets, observation, action), self.spec.twins)
+        q = combine_critics(self.twins.q(targets, observation, action), self.spec.critic_reduction)
         return q - alpha.unsqueeze(1) * log_prob
 
     def state(self, member: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rldsl.agents.contract import Policy, Setting, World
+from rldsl.agents.contract import AgentContext, Policy, World
 from rldsl.agents.gradient_learner import GradientLearner
 from rldsl.agents.update import Batch
 from rldsl.maths.distributions import boltzmann_probabilities, epsilon_greedy_probabilities
@@ -32,17 +32,17 @@ class SarsaAgent(GradientLearner[Sarsa]):
     names = ("value_loss", "q")
     columns = (*names, "grad_norm", "lr", "explore")
 
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
-        self.rollout = Rollout(self.spec.rollout, self.members, self.num_envs, setting.spaces, ())
+    def __init__(self, context: AgentContext) -> None:
+        super().__init__(context)
+        self.rollout = Rollout(self.spec.rollout, self.members, self.num_envs, context.spaces, ())
         self.chosen: np.ndarray | None = None
         """The action that was chosen for the present observation, `[M, N]`; it is the one that will be taken."""
 
     def gradient_steps(self) -> int:
-        return self.setting.frames // (self.spec.rollout * self.num_envs)
+        return self.context.frames // (self.spec.rollout * self.num_envs)
 
     def build_network(self) -> QNetwork:
-        return QNetwork.build(self.spec.net, self.setting.spaces)
+        return QNetwork.build(self.spec.net, self.context.spaces)
 
     def iterate(self, world: World) -> None:
         rollout = self._collect(world)
@@ -50,7 +50,7 @@ class SarsaAgent(GradientLearner[Sarsa]):
             return
         batch = self._targets(world.frame, rollout)
         explore = self._exploration(world.frame)
-        self.say(world.frame, self.learn(world.frame, batch, {}), explore=explore)
+        self.record_metrics(world.frame, self.learn(world.frame, batch, {}), explore=explore)
 
     def _collect(self, world: World) -> Rollout | None:
         rollout = self.rollout
@@ -136,7 +136,7 @@ class SarsaAgent(GradientLearner[Sarsa]):
 
         def act(observation: np.ndarray, starts: np.ndarray) -> np.ndarray:
             q = actor(self.normalization.look(observation))
-            return greedy(q) if deterministic else self._draw(q, self.setting.frames, streams)
+            return greedy(q) if deterministic else self._draw(q, self.context.frames, streams)
 
         return act
 

@@ -51,7 +51,7 @@ class SelfImitation:
         kept = {member: self.update.save(member) for member in waiting}
         agent = self.agent
         lr = agent.learning_rate(frame)
-        max_norm = agent.coefficients.one("grad_clip", frame, default=float("inf"))
+        max_norm = agent.coefficients.one("max_grad_norm", frame, default=float("inf"))
         for _ in range(self.spec.updates):
             batch, indices = self._sample()
             self._prioritize(batch, indices)
@@ -71,7 +71,7 @@ class SelfImitation:
     def _gather(self, rollout: Rollout) -> None:
         """Follows each row through the rollout; an episode that ends goes into the memory of its member."""
         for member in range(rollout.members):
-            gamma = self.agent.setting.specs[member].gamma  # type: ignore[attr-defined]
+            gamma = self.agent.context.specs[member].gamma  # type: ignore[attr-defined]
             for env in range(rollout.num_envs):
                 self._follow(rollout, member, env, gamma)
 

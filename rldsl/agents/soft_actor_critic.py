@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rldsl.agents.contract import Setting
+from rldsl.agents.contract import AgentContext
 from rldsl.agents.gradient_learner import as_array
 from rldsl.agents.off_policy import Batch, OffPolicyAgent
 from rldsl.agents.update import Update
@@ -36,10 +36,10 @@ class SoftAgent(OffPolicyAgent[A]):
     critic_names = ("value_loss", "q")
     columns = (*names, *critic_names, "grad_norm", "lr")
 
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
+    def __init__(self, context: AgentContext) -> None:
+        super().__init__(context)
         self.target_entropy = self._target_entropy()
-        self.update.flat[:, self.network.layout.slice_of("log_alpha")] = self._first_alpha().log().unsqueeze(1)
+        self.update.flat[:, self.network.layout.slice_of("log_alpha")] = self._init_alpha().log().unsqueeze(1)
         self.twins = self.build_critics()
         flat = self.twins.init(self.streams["init"]).to(self.device)
         self.critics = Update(
@@ -53,11 +53,11 @@ class SoftAgent(OffPolicyAgent[A]):
             then=self.after_critics,
         )
         self._noise = dict.fromkeys(("next_noise", "noise"), np.empty(0, np.float32))
-        self.critics_said = torch.full((self.members, len(self.critic_names)), torch.nan)
-        self.policy_said = torch.full((self.members, len(self.names) + 1), torch.nan)
+        self.critic_metrics = torch.full((self.members, len(self.critic_names)), torch.nan)
+        self.policy_metrics = torch.full((self.members, len(self.names) + 1), torch.nan)
 
     def build_network(self) -> PolicyNetwork:
-        return PolicyNetwork.build(self.spec.net, self.setting.spaces)
+        return PolicyNetwork.build(self.spec.net, self.context.spaces)
 
     @abstractmethod
     def build_critics(self) -> Twins:
@@ -68,12 +68,12 @@ class SoftAgent(OffPolicyAgent[A]):
         lr, max_norm = rates
         critic_lr = lr if self.spec.critic_lr is None else self.coefficients.one("critic_lr", frame)
         coefficients = self.critic_coefficients(frame)
-        self.critics_said = self.critics(critic_lr, max_norm, coefficients, self.critic_batch(batch))
+        self.critic_metrics = self.critics(critic_lr, max_norm, coefficients, self.critic_batch(batch))
         if self.updates % self.spec.policy_delay == 0:
             kept = {name: batch[name] for name in ("observation", "noise") if name in batch}
             batch = {**kept, "critics": self.critics.flat}
-            self.policy_said = self.update(lr, max_norm, {"target_entropy": self.target_entropy}, batch)
-        return self.policy_said
+            self.policy_metrics = self.update(lr, max_norm, {"target_entropy": self.target_entropy}, batch)
+        return self.policy_metrics
 
     def critic_coefficients(self, frame: int) -> Batch:
         """What `critic_loss` and `after_critics` need of them."""
@@ -88,7 +88,7 @@ class SoftAgent(OffPolicyAgent[A]):
 
     @abstractmethod
     def critic_loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
-        """Of both critics' parameters, the loss `[M]` and the figures of `critic_names`, `[M, K]`."""
+        """Of both critics' parameters, the loss `[M]` and the metrics of `critic_names`, `[M, K]`."""
 
     def loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
         """E[alpha * log pi - q], and of alpha: the entropy shall be the one aimed at."""
@@ -96,16 +96,16 @@ class SoftAgent(OffPolicyAgent[A]):
         alpha, critics = params["log_alpha"].exp().detach(), self.twins.views(batch["critics"])
         if self.actions.discrete:
             log_probs = policy.log_softmax(-1)  # type: ignore[union-attr]
-            q = combine_critics(self.twins.values(critics, batch["observation"]), self.spec.twins)
+            q = combine_critics(self.twins.values(critics, batch["observation"]), self.spec.critic_reduction)
             loss, entropy = expected_soft_actor_loss(log_probs, q, alpha), -(log_probs.exp() * log_probs).sum(-1)
         else:
             action, log_prob = act(policy, batch["noise"])
-            q = combine_critics(self.twins.q(critics, batch["observation"], action), self.spec.twins)
+            q = combine_critics(self.twins.q(critics, batch["observation"], action), self.spec.critic_reduction)
             loss, entropy = soft_actor_loss(log_prob, q, alpha), -log_prob
-        figures = torch.cat([torch.stack([loss, member_mean(entropy), alpha], 1), kept], 1)
+        metrics = torch.cat([torch.stack([loss, member_mean(entropy), alpha], 1), kept], 1)
         if self.spec.alpha is None:
             loss = loss + temperature_loss(params["log_alpha"], entropy, coefficients["target_entropy"])
-        return loss, figures
+        return loss, metrics
 
     def train_policy(self, params: Params, observation: Tensor) -> tuple[Policy, Tensor]:
         """The policy as it is trained, and what else is to be kept of that, `[M, S]`."""
@@ -134,46 +134,46 @@ class SoftAgent(OffPolicyAgent[A]):
                 noise[:, member] = random.standard_normal(noise[:, member].shape, np.float32)
         return self._noise
 
-    def _first_alpha(self) -> Tensor:
-        specs: Any = self.setting.specs
-        return torch.tensor([one.alpha or one.first_alpha for one in specs], device=self.device)
+    def _init_alpha(self) -> Tensor:
+        specs: Any = self.context.specs
+        return torch.tensor([one.alpha or one.init_alpha for one in specs], device=self.device)
 
     def _target_entropy(self) -> Tensor:
         """Minus the dimensions of continuous actions, or a part of the greatest entropy that discrete ones can have."""
-        specs, size = self.setting.specs, self.actions.size
+        specs, size = self.context.specs, self.actions.size
         own: Any = (lambda one: one.entropy_ratio * np.log(size)) if self.actions.discrete else lambda one: -size
         chosen = [own(one) if one.target_entropy is None else one.target_entropy for one in specs]  # type: ignore[attr-defined]
         return torch.tensor(chosen, dtype=torch.float32, device=self.device)
 
     def more(self, frame: int) -> dict[str, np.ndarray]:
-        return dict(zip(self.critic_names, self._critics_figures.T, strict=True))
+        return dict(zip(self.critic_names, self._critic_metrics.T, strict=True))
 
     @property
-    def _critics_figures(self) -> np.ndarray:
-        return as_array(self.critics_said)[:, : len(self.critic_names)]
+    def _critic_metrics(self) -> np.ndarray:
+        return as_array(self.critic_metrics)[:, : len(self.critic_names)]
 
     def diverged(self) -> np.ndarray:
         return super().diverged() | ~torch.isfinite(self.critics.flat.sum(1)).cpu().numpy()
 
-    def retire(self, member: int) -> None:
-        super().retire(member)
+    def reset_diverged(self, member: int) -> None:
+        super().reset_diverged(member)
         for tensor in (self.critics.flat, *self.critics.state.values()):
             tensor[member] = 0.0
 
     def state(self, member: int) -> dict[str, Any]:
-        said = {"policy": self.figures_of(self.policy_said), "critics": self._critics_figures}
+        said = {"policy": self.metrics_of(self.policy_metrics), "critics": self._critic_metrics}
         return super().state(member) | {
             "critics": self.critics.save(member),
-            "said": {name: figures[member].copy() for name, figures in said.items()},
+            "said": {name: metrics[member].copy() for name, metrics in said.items()},
         }
 
     def restore(self, member: int, state: Mapping[str, Any]) -> None:
         super().restore(member, state)
         self.critics.load(member, state["critics"])
-        said = {"policy": self.figures_of(self.policy_said), "critics": self._critics_figures.copy()}
-        for name, figures in said.items():
-            figures[member] = state["said"][name]
-        self.policy_said, self.critics_said = map(torch.from_numpy, said.values())
+        said = {"policy": self.metrics_of(self.policy_metrics), "critics": self._critic_metrics.copy()}
+        for name, metrics in said.items():
+            metrics[member] = state["said"][name]
+        self.policy_metrics, self.critic_metrics = map(torch.from_numpy, said.values())
 
 
 def act(policy: Policy, noise: Tensor) -> tuple[Tensor, Tensor]:

@@ -20,7 +20,7 @@ from rldsl.spec.compute import Compute
 
 Batch = Mapping[str, Tensor]
 Loss = Callable[[Params, Batch, Batch], tuple[Tensor, Tensor]]
-"""From parameters, a batch and coefficients to the loss `[M]` and figures `[M, K]` about it."""
+"""From parameters, a batch and coefficients to the loss `[M]` and metrics `[M, K]` about it."""
 Before = Callable[[Batch, Batch], Batch]
 """From all that a call is given, batch and coefficients, what its steps take as their batches."""
 Then = Callable[[Params, Batch, Batch], None]
@@ -98,7 +98,7 @@ class Update:
         return self.views(pieces[WHOLE]) if WHOLE in pieces else pieces
 
     def __call__(self, lr: Tensor, max_norm: Tensor, coefficients: Batch, batch: Batch) -> Tensor:
-        """One step; returns the loss's figures and the norm of the gradient, `[M, K + 1]`, of each of several."""
+        """One step; returns the loss's metrics and the norm of the gradient, `[M, K + 1]`, of each of several."""
         with without_denormals():
             return self._move(self._pieces, self._state, lr, max_norm, coefficients, batch)
 
@@ -117,15 +117,15 @@ class Update:
         self, pieces: Params, state: Params, lr: Tensor, max_norm: Tensor, coefficients: Batch, batch: Batch
     ) -> Tensor:
         def total(pieces: Params) -> tuple[Tensor, Tensor]:
-            loss, figures = self.loss(self.params(pieces), batch, coefficients)
-            return loss.sum(), figures.detach()
+            loss, metrics = self.loss(self.params(pieces), batch, coefficients)
+            return loss.sum(), metrics.detach()
 
-        grads, figures = self._gradients(total, pieces)
+        grads, metrics = self._gradients(total, pieces)
         grads, norm = clip_by_norm(grads, max_norm)
         self._apply(pieces, grads, state, lr)
         if self.then is not None:
             self.then(pieces, batch, coefficients)
-        return torch.cat([figures, norm.unsqueeze(1)], 1)
+        return torch.cat([metrics, norm.unsqueeze(1)], 1)
 
     def _gradients(
         self, total: Callable[[Params], tuple[Tensor, Tensor]], pieces: Params
@@ -136,9 +136,9 @@ class Update:
             return gradients
         with torch.enable_grad():
             leaves = {name: piece.detach().requires_grad_() for name, piece in pieces.items()}
-            loss, figures = total(leaves)
+            loss, metrics = total(leaves)
             grads = torch.autograd.grad(loss, list(leaves.values()))
-            return dict(zip(leaves, grads, strict=True)), figures
+            return dict(zip(leaves, grads, strict=True)), metrics
 
     def _apply(self, pieces: Params, grads: Mapping[str, Tensor], state: Params, lr: Tensor) -> None:
         move = self._mover(state)

@@ -20,7 +20,7 @@ from rldsl.cli.tables import echo, escape
 from rldsl.launch.jobs import Job, JobMaker
 from rldsl.launch.local import LocalRun
 from rldsl.launch.submit import packs_of
-from rldsl.plan.existing import Existing, Standing
+from rldsl.plan.existing import Existing, PlannedSession
 from rldsl.plan.plan import Plan, Row
 from rldsl.report.words import count, value
 from rldsl.spec.errors import SpecError
@@ -66,7 +66,7 @@ def _refuse_unimplemented(row: Row) -> None:
             raise SpecError(f"{row.experiment}: {type(part).__name__} can be planned but not run yet")
 
 
-def pending(plan: Plan, existing: Existing, states: Sequence[str], here: bool = True) -> Iterator[Standing]:
+def pending(plan: Plan, existing: Existing, states: Sequence[str], here: bool = True) -> Iterator[PlannedSession]:
     """The sessions to run, each once, however many experiments have it; says what is left alone and why.
 
     Where they do not run `here`, it does not matter what this machine lacks.
@@ -75,7 +75,7 @@ def pending(plan: Plan, existing: Existing, states: Sequence[str], here: bool = 
     ids: set[str] = set()
     for row in plan.rows():
         _refuse_unimplemented(row)
-        for one in existing.standings(row):
+        for one in existing.planned(row):
             if one.id in ids:
                 continue
             ids.add(one.id)
@@ -125,9 +125,9 @@ def stopping() -> Iterator[Stop]:
 class _Foreground:
     """Jobs and the sessions that they run, until all have ended."""
 
-    def __init__(self, pending: list[Standing], plan: Path, runs: Path, file: Path, launcher: Local) -> None:
-        self.standings = {one.id: one for one in pending}
-        maker = JobMaker(plan.resolve(), runs.resolve(), file.resolve(), again())
+    def __init__(self, pending: list[PlannedSession], plan: Path, runs: Path, file: Path, launcher: Local) -> None:
+        self.planned_sessions = {one.id: one for one in pending}
+        maker = JobMaker(plan.resolve(), runs.resolve(), file.resolve(), invocation())
         self.run = LocalRun([maker.job(pack) for pack in packs_of(pending, launcher)], launcher)
         self.runs = runs
         self.followed: dict[str, Followed] = {}
@@ -162,8 +162,8 @@ class _Foreground:
         ended = self.run.poll()
         for id in (id for job in self.run.running for id in job.sessions):
             if id not in self.followed:
-                standing = self.standings[id]
-                self.followed[id] = Followed.start(standing, SessionDir(self.runs / standing.directory))
+                planned = self.planned_sessions[id]
+                self.followed[id] = Followed.start(planned, SessionDir(self.runs / planned.directory))
         for one in self.followed.values():
             one.read()
         for job in ended:
@@ -194,7 +194,7 @@ def last_lines(log: Path) -> list[str]:
         return []
 
 
-def again() -> list[str]:
+def invocation() -> list[str]:
     """The command that this process was started with."""
     script = sys.argv[0]
     if script.endswith(".py"):
@@ -204,7 +204,7 @@ def again() -> list[str]:
 
 def command() -> str:
     """The same, as it is shown."""
-    return " ".join(escape(word) for word in again())
+    return " ".join(escape(word) for word in invocation())
 
 
 def summary(plan: Plan, existing: Existing) -> int:
@@ -213,7 +213,7 @@ def summary(plan: Plan, existing: Existing) -> int:
         statuses = list(of_plan(plan, existing))
         show(statuses, as_json=False)
         return 1 if any(one.state == "failed" for one in statuses) else 0
-    states = Counter(one.report.state for row in plan.rows() for one in existing.standings(row))
+    states = Counter(one.report.state for row in plan.rows() for one in existing.planned(row))
     echo(", ".join(f"{number:,} {state}" for state, number in states.items()))
     return 1 if states["failed"] else 0
 

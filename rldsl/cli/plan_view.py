@@ -12,7 +12,7 @@ from rldsl.cli.tables import echo, escape, table
 from rldsl.launch.contract import place_of
 from rldsl.launch.jobs import LEAST, Resources
 from rldsl.launch.submit import packs_of
-from rldsl.plan.existing import Existing, Standing
+from rldsl.plan.existing import Existing, PlannedSession
 from rldsl.plan.plan import Part, Plan, Row
 from rldsl.report.status import STYLES
 from rldsl.report.words import amount, count, duration, value
@@ -32,12 +32,12 @@ def show_plan(plan: Plan, existing: Existing, everything: bool = False) -> str |
     for part in plan.parts:
         _show_part(part)
     tally = _Tally(existing)
-    shown: list[Standing] = []
+    shown: list[PlannedSession] = []
     for row in plan.rows() if walk else islice(plan.rows(), LISTED):
-        for standing in existing.standings(row):
-            tally.add(standing)
+        for planned in existing.planned(row):
+            tally.add(planned)
             if listed is None or len(shown) < listed:
-                shown.append(standing)
+                shown.append(planned)
     _show_sessions(shown, existing)
     _show_total(plan, tally, len(shown), walk)
     return tally.lacks
@@ -48,8 +48,8 @@ def show_place(plan: Plan, existing: Existing, asked: bool) -> None:
     launcher = plan.launcher
     if not asked and isinstance(launcher, Local):
         return
-    standings = [one for row in islice(plan.rows(), WALKED) for one in existing.standings(row)]
-    waiting = list({one.id: one for one in standings if one.report.state not in ("done", "running")}.values())
+    planned_sessions = [one for row in islice(plan.rows(), WALKED) for one in existing.planned(row)]
+    waiting = list({one.id: one for one in planned_sessions if one.report.state not in ("done", "running")}.values())
     jobs = Counter(Resources.of(pack[0].row.trial) for pack in packs_of(waiting, launcher))
     echo(f"[bold]on {launcher.kind}[/bold]: {count(jobs.total(), 'job')}")
     for resources in jobs or [LEAST]:
@@ -71,7 +71,7 @@ def _show_part(part: Part) -> None:
         echo(f"  [yellow]{one.path} = {now}[/yellow]  instead of {was}  [dim]({escape(one.source)})[/dim]")
 
 
-def _show_sessions(shown: list[Standing], existing: Existing) -> None:
+def _show_sessions(shown: list[PlannedSession], existing: Existing) -> None:
     if not shown:
         return
     paths = list(dict.fromkeys(path for one in shown for path in one.row.differs))
@@ -81,7 +81,7 @@ def _show_sessions(shown: list[Standing], existing: Existing) -> None:
     table(columns, rows, right=("frames", "time left"))
 
 
-def _cells(one: Standing, paths: list[str], existing: Existing) -> list[str]:
+def _cells(one: PlannedSession, paths: list[str], existing: Existing) -> list[str]:
     state = one.report.state
     differs = [escape(value(one.row.differs[path])) if path in one.row.differs else "" for path in paths]
     progress = f"{amount(one.report.frame)}/" if state in ("resume", "running", "failed") else ""
@@ -112,11 +112,11 @@ class _Tally:
         self.seconds: float | None = 0.0
         self.lacks: str | None = None
 
-    def add(self, standing: Standing) -> None:
-        self.lacks = self.lacks or standing.lacks
-        self.states[standing.report.state] += 1
-        self.frames += standing.left
-        left = self.existing.seconds_left(standing)
+    def add(self, planned: PlannedSession) -> None:
+        self.lacks = self.lacks or planned.lacks
+        self.states[planned.report.state] += 1
+        self.frames += planned.left
+        left = self.existing.seconds_left(planned)
         self.seconds = None if left is None or self.seconds is None else self.seconds + left
 
 
@@ -133,7 +133,7 @@ def _row_json(row: Row, tally: _Tally) -> dict[str, Any]:
 
 def _sessions_json(row: Row, tally: _Tally) -> Iterator[dict[str, Any]]:
     existing = tally.existing
-    for one in existing.standings(row):
+    for one in existing.planned(row):
         tally.add(one)
         yield {
             "id": one.id,

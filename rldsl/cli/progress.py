@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rldsl.cli.tables import console, echo, escape
-from rldsl.plan.existing import Standing
+from rldsl.plan.existing import PlannedSession
 from rldsl.report.words import amount, duration, value
 from rldsl.store.metrics import MetricsReader, Row
 from rldsl.store.session_dir import SessionDir
@@ -23,21 +23,21 @@ STEPS = 10
 class Followed:
     """A session that runs, and its last log point."""
 
-    standing: Standing
+    planned: PlannedSession
     directory: SessionDir
     reader: MetricsReader
     row: Row = field(default_factory=dict)
 
     @classmethod
-    def start(cls, standing: Standing, directory: SessionDir) -> Followed:
+    def start(cls, planned: PlannedSession, directory: SessionDir) -> Followed:
         """Follows a session from what it has written so far."""
-        return cls(standing, directory, MetricsReader(directory.metrics))
+        return cls(planned, directory, MetricsReader(directory.metrics))
 
     @property
     def label(self) -> str:
         """Its experiment, what tells its trial from others, and its seed."""
-        differs = ",".join(f"{path.rpartition('.')[2]}={value(one)}" for path, one in self.standing.row.differs.items())
-        return f"{self.standing.row.experiment}{f' {differs}' if differs else ''} seed {self.standing.seed}"
+        differs = ",".join(f"{path.rpartition('.')[2]}={value(one)}" for path, one in self.planned.row.differs.items())
+        return f"{self.planned.row.experiment}{f' {differs}' if differs else ''} seed {self.planned.seed}"
 
     def read(self) -> bool:
         """Reads what is new; whether there was anything."""
@@ -48,19 +48,19 @@ class Followed:
 
     @property
     def frame(self) -> int:
-        return int(self.row.get("frame") or self.standing.report.frame)
+        return int(self.row.get("frame") or self.planned.report.frame)
 
     @property
     def left(self) -> float | None:
         """Seconds to go at the speed of the last log point."""
         speed = self.row.get("fps")
-        return (self.standing.frames - self.frame) / speed if speed else None
+        return (self.planned.frames - self.frame) / speed if speed else None
 
     def figures(self) -> dict[str, Any]:
         """What the display shows."""
-        mean, speed = self.row.get("return"), self.row.get("fps")
+        mean, speed = self.row.get("episode_return"), self.row.get("fps")
         return {
-            "frames": f"{amount(self.frame)}/{amount(self.standing.frames)}",
+            "frames": f"{amount(self.frame)}/{amount(self.planned.frames)}",
             "fps": "-" if speed is None else amount(speed),
             "mean": "-" if mean is None else f"{mean:.1f}",
             "left": duration(self.left),
@@ -111,14 +111,14 @@ class LiveDisplay:
             self._update(one)
 
     def _update(self, one: Followed) -> None:
-        id = one.standing.id
+        id = one.planned.id
         if id not in self.tasks:
             fields = one.figures()
-            self.tasks[id] = self.progress.add_task(escape(one.label), total=one.standing.frames, **fields)
+            self.tasks[id] = self.progress.add_task(escape(one.label), total=one.planned.frames, **fields)
         self.progress.update(self.tasks[id], completed=one.frame, **one.figures())
 
     def ended(self, one: Followed, state: str) -> None:
-        if (task := self.tasks.pop(one.standing.id, None)) is not None:
+        if (task := self.tasks.pop(one.planned.id, None)) is not None:
             self.progress.remove_task(task)
         self.progress.console.print(ending(one, state), soft_wrap=True)
 
@@ -137,9 +137,9 @@ class PlainDisplay:
 
     def update(self, running: Iterable[Followed]) -> None:
         for one in running:
-            step = STEPS * one.frame // one.standing.frames
-            if step > self.reported.get(one.standing.id, -1):
-                self.reported[one.standing.id] = step
+            step = STEPS * one.frame // one.planned.frames
+            if step > self.reported.get(one.planned.id, -1):
+                self.reported[one.planned.id] = step
                 shown = one.figures()
                 said = f"{shown['frames']} frames, {shown['fps']} fps, return {shown['mean']}, {shown['left']} left"
                 self._say(f"{escape(one.label)}: {said if one.row else 'started'}")

@@ -10,10 +10,10 @@ from pathlib import Path
 from rldsl.cli.foreground import (
     INTERRUPTED,
     Stop,
-    again,
     command,
     explain,
     freeze,
+    invocation,
     last_lines,
     pending,
     stopping,
@@ -23,10 +23,10 @@ from rldsl.cli.progress import Display, Followed, make_display
 from rldsl.cli.status_view import known_queues
 from rldsl.cli.tables import echo, escape
 from rldsl.launch.contract import Refused
-from rldsl.launch.held import Held, Queues
+from rldsl.launch.queues import QueuedJob, Queues
 from rldsl.launch.submit import Reconciled, Submitter, reconcile
 from rldsl.launch.tickets import Ticket
-from rldsl.plan.existing import Existing, Standing
+from rldsl.plan.existing import Existing, PlannedSession
 from rldsl.plan.plan import Plan
 from rldsl.report.words import count
 from rldsl.spec.launcher import Launcher
@@ -79,10 +79,10 @@ def _say_kept(found: Reconciled, cancel_stale: bool, queues: Queues) -> None:
     echo("; ".join(map(escape, refused)) if refused else f"cancelled {what}")
 
 
-def _submit(order: Order, missing: Sequence[Standing]) -> int:
+def _submit(order: Order, missing: Sequence[PlannedSession]) -> int:
     if not missing:
         return 0
-    submitter = Submitter(freeze(order.plan, order.runs), order.runs, order.file, again(), order.launcher)
+    submitter = Submitter(freeze(order.plan, order.runs), order.runs, order.file, invocation(), order.launcher)
     try:
         tickets = submitter.submit(missing)
     except Refused as error:
@@ -100,11 +100,11 @@ def _ids(tickets: Sequence[Ticket]) -> str:
     return shown + (", ..." if len(tickets) > MOST_IDS else "")
 
 
-def _follow(order: Order, standings: Sequence[Standing]) -> int:
-    if not standings:
+def _follow(order: Order, planned_sessions: Sequence[PlannedSession]) -> int:
+    if not planned_sessions:
         return summary(order.plan, Existing(order.runs))
     with stopping() as stop:
-        follower = _Follower(standings, order.runs)
+        follower = _Follower(planned_sessions, order.runs)
         follower.wait(stop)
     if stop.asked:
         echo(f"the jobs go on: `status` shows them, `stop` ends them, [bold]{command()}[/bold] follows them again")
@@ -115,9 +115,9 @@ def _follow(order: Order, standings: Sequence[Standing]) -> int:
 class _Follower:
     """Sessions whose jobs are in a queue, until none of them is."""
 
-    def __init__(self, standings: Iterable[Standing], runs: Path) -> None:
+    def __init__(self, planned_sessions: Iterable[PlannedSession], runs: Path) -> None:
         self.runs = runs
-        self.waiting = {one.id: one for one in standings}
+        self.waiting = {one.id: one for one in planned_sessions}
         self.running: dict[str, Followed] = {}
         self.suspected: set[str] = set()
         self.lost = 0
@@ -146,7 +146,7 @@ class _Follower:
             if report.state in ("done", "failed"):
                 self._ended(id, report.state, report.reason, display)
             elif report.state in ("resume", "new"):  # requeued, or lost: its queue knows
-                self.waiting[id] = self.running.pop(id).standing
+                self.waiting[id] = self.running.pop(id).planned
         display.update(self.running.values())
 
     def _ask(self, display: Display) -> None:
@@ -160,16 +160,16 @@ class _Follower:
             else:
                 self.suspected.discard(id)
 
-    def _suspect(self, id: str, held: Held, display: Display) -> None:
+    def _suspect(self, id: str, held: QueuedJob, display: Display) -> None:
         """A job that failed has; of one that is done or unknown, the run directory may not tell yet."""
         if held.state.state in ("failed", "cancelled") or id in self.suspected:
-            standing = self.waiting.pop(id)
-            self.running[id] = Followed.start(standing, self._directory(standing))
+            planned = self.waiting.pop(id)
+            self.running[id] = Followed.start(planned, self._directory(planned))
             self.lost += 1
             self._ended(id, "resume", held.state.reason or f"its job {held.ticket.job_id} is gone", display, held)
         self.suspected.add(id)
 
-    def _ended(self, id: str, state: str, reason: str | None, display: Display, held: Held | None = None) -> None:
+    def _ended(self, id: str, state: str, reason: str | None, display: Display, held: QueuedJob | None = None) -> None:
         one = self.running.pop(id)
         one.read()
         display.ended(one, state)
@@ -177,7 +177,7 @@ class _Follower:
             lines = last_lines(one.directory.log) or (self.queues.last_words(held.ticket) if held else [])
             explain(reason or state, lines)
 
-    def _directory(self, one: Standing) -> SessionDir:
+    def _directory(self, one: PlannedSession) -> SessionDir:
         return SessionDir(self.runs / one.directory)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rldsl.cli.load import launcher_files, launcher_of
 from rldsl.cli.tables import echo, escape, table
-from rldsl.launch.held import Held, Queues
+from rldsl.launch.queues import QueuedJob, Queues
 from rldsl.plan.existing import Existing
 from rldsl.plan.plan import Plan
 from rldsl.report.status import STYLES, About, Status, status_of
@@ -30,7 +30,7 @@ def of_plan(plan: Plan, existing: Existing) -> Iterator[Status]:
     """The sessions of a plan, the ones that have not been started included."""
     seen: set[str] = set()
     for row in plan.rows():
-        for one in existing.standings(row):
+        for one in existing.planned(row):
             if one.id not in seen:
                 seen.add(one.id)
                 target = row.target.score if row.target else None
@@ -79,7 +79,7 @@ def show_with_queues(plan: Plan, runs: Path, as_json: bool) -> None:
         _explain(one, held[one.session], queues)
 
 
-def _joined(one: Status, held: Held | None) -> Status:
+def _joined(one: Status, held: QueuedJob | None) -> Status:
     if held is None:
         return one
     job, state = f"{held.ticket.place} job {held.ticket.job_id}", held.state
@@ -94,7 +94,7 @@ def _joined(one: Status, held: Held | None) -> Status:
     return replace(one, reason="; ".join(filter(None, [f"{job}: {why}", one.reason])))
 
 
-def _explain(one: Status, held: Held, queues: Queues) -> None:
+def _explain(one: Status, held: QueuedJob, queues: Queues) -> None:
     log = SessionDir(Path(one.directory)).log
     try:
         lines = log.read_text(errors="replace").splitlines()

@@ -15,7 +15,7 @@ SIDE = 84
 
 
 class AtariEnv(VectorEnv):
-    """Rows of a game; the score is raw, and what differs from it for learning is in `lesson` and `lost`.
+    """Rows of a game; the score is raw, and what differs from it for learning is in `learning_reward` and `life_lost`.
 
     The emulators' states stay in C++, where nothing can save them, so `exact_resume` is False.
     """
@@ -41,10 +41,10 @@ class AtariEnv(VectorEnv):
         over = terminated | truncated
         ended = over.nonzero()[0]
         final_observation = info.get("final_obs", observation)[ended]  # there if a row ended, and only its rows written
-        lesson = np.sign(reward) if self.game.clip_rewards else None
-        lost = (info["lives"] < self._lives) & ~over if self.game.life_loss else None
+        learning_reward = np.sign(reward) if self.game.clip_rewards else None
+        life_lost = (info["lives"] < self._lives) & ~over if self.game.life_loss else None
         self._lives = info["lives"]
-        return Step(observation, reward, terminated, truncated, ended, final_observation, lesson, lost)
+        return Step(observation, reward, terminated, truncated, ended, final_observation, learning_reward, life_lost)
 
     def _checked(self, actions: np.ndarray) -> np.ndarray:
         """An action that the game does not have would leave the emulators waiting for ever."""

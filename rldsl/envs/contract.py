@@ -99,20 +99,20 @@ class Step(NamedTuple):
     """[k] rows whose episode ended in this step, ascending."""
     final_observation: np.ndarray
     """[k, *shape] the true last observations of those episodes."""
-    lesson: np.ndarray | None = None
+    learning_reward: np.ndarray | None = None
     """[rows] float64: the reward to learn from, where that is not the raw one."""
-    lost: np.ndarray | None = None
+    life_lost: np.ndarray | None = None
     """[rows] bool: a life was lost; the episode goes on, but to whoever learns nothing follows."""
     final_critic_observation: np.ndarray | None = None
     """[k, *critic_shape] what a critic saw last of the episodes that ended, where it has observations of its own."""
 
     def to_learn(self) -> "Step":
         """The step as an agent learns from it; what counts for a score is the raw one."""
-        if self.lesson is None and self.lost is None:
+        if self.learning_reward is None and self.life_lost is None:
             return self
-        reward = self.reward if self.lesson is None else self.lesson
-        terminated = self.terminated if self.lost is None else self.terminated | self.lost
-        return self._replace(reward=reward, terminated=terminated, lesson=None, lost=None)
+        reward = self.reward if self.learning_reward is None else self.learning_reward
+        terminated = self.terminated if self.life_lost is None else self.terminated | self.life_lost
+        return self._replace(reward=reward, terminated=terminated, learning_reward=None, life_lost=None)
 
 
 class VectorEnv(ABC):

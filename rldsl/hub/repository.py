@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rldsl.hub.retry import WAITS, HubError, again, chain, status
+from rldsl.hub.retry import WAITS, HubError, chain, status, with_retries
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -41,7 +41,7 @@ class Repository:
 
     def create(self) -> None:
         """Makes it, for its owner alone, unless it is there."""
-        again(
+        with_retries(
             lambda: self._api().create_repo(self.name, repo_type=DATASET, private=True, exist_ok=True),
             f"make the dataset repository {self.name}",
             self.waits,
@@ -49,15 +49,17 @@ class Repository:
 
     def files(self, folders: Sequence[str]) -> Listing:
         """What is below these folders, and perhaps more; nothing where there is no such repository or folder."""
-        return again(lambda: self._list(folders), f"list the dataset repository {self.name}", self.waits)
+        return with_retries(lambda: self._list(folders), f"list the dataset repository {self.name}", self.waits)
 
     def commit(self, put: Mapping[str, Path], remove: Collection[str], words: str) -> None:
         """One commit: all of it or nothing. A try whose answer was lost may have done it, and leaves nothing to do."""
-        again(lambda: self._commit(put, remove, words), f"write to the dataset repository {self.name}", self.waits)
+        with_retries(
+            lambda: self._commit(put, remove, words), f"write to the dataset repository {self.name}", self.waits
+        )
 
     def download(self, path: str, revision: str | None, below: Path) -> Path:
         """A file as it was at a commit, under its own path in `below`."""
-        found = again(
+        found = with_retries(
             lambda: self._api().hf_hub_download(self.name, path, repo_type=DATASET, revision=revision, local_dir=below),
             f"read {path} of the dataset repository {self.name}",
             self.waits,

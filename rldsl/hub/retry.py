@@ -21,7 +21,7 @@ class HubError(StoreError):
     """The Hub cannot be reached or refuses; a sentence."""
 
 
-def again(call: Callable[[], T], what: str, waits: Sequence[float] = WAITS) -> T:
+def with_retries(call: Callable[[], T], what: str, waits: Sequence[float] = WAITS) -> T:
     """The answer of a call, which is made again where that may help; otherwise a sentence that names `what`."""
     for wait in (*waits, None):
         try:

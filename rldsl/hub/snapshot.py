@@ -8,8 +8,8 @@ import shutil
 from pathlib import Path
 
 from rldsl.store import layout
+from rldsl.store.append_only_ring import link
 from rldsl.store.checkpoint import MANIFEST, TEMPORARY
-from rldsl.store.growing import link
 
 APPENDED = (".jsonl", ".csv", ".txt")
 """Text that grows by whole lines: half a line at the end is not yet part of it."""

@@ -13,9 +13,9 @@ from pathlib import Path
 from rldsl.hub.repository import Entry, Listing, Repository
 from rldsl.hub.snapshot import snapshot, travels
 from rldsl.store import layout
+from rldsl.store.append_only_ring import link
 from rldsl.store.errors import writing
 from rldsl.store.files import replace_bytes
-from rldsl.store.growing import link
 from rldsl.store.journal import Garbage, parse_event
 from rldsl.store.metrics import FRAME, last_row
 

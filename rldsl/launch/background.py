@@ -21,11 +21,11 @@ from rldsl.spec.launcher import Local
 from rldsl.store.files import TailReader, append_line, replace_json
 from rldsl.store.processes import host_name, is_alive, start_time
 
-WHAT, WHO, STORY, STOP, LOG = "jobs.json", "keeper.json", "story.jsonl", "stop.jsonl", "log.txt"
+JOBS_FILE, KEEPER_FILE, EVENTS_FILE, STOP, LOG = "jobs.json", "keeper.json", "story.jsonl", "stop.jsonl", "log.txt"
 POLL_SECONDS = 0.2
 
 
-class LocalPlace:
+class LocalBackend:
     """Each submission has a keeper: a process that starts its jobs, writes down how they end, and ends with them."""
 
     def __init__(self, launcher: Local, runs: Path) -> None:
@@ -43,7 +43,7 @@ class LocalPlace:
         return [f"{number} process{'es' if number > 1 else ''} at a time on this machine"]
 
     def submit(self, jobs: Sequence[Job], code: Path, folder: Path) -> list[str]:
-        replace_json(folder / WHAT, {"launcher": self.launcher.data(), "jobs": [_plain(job) for job in jobs]})
+        replace_json(folder / JOBS_FILE, {"launcher": self.launcher.data(), "jobs": [_plain(job) for job in jobs]})
         with (folder / LOG).open("ab") as log:
             keeper = subprocess.Popen(
                 [sys.executable, "-m", "rldsl.launch.background", str(folder.resolve())],
@@ -53,7 +53,7 @@ class LocalPlace:
                 start_new_session=True,
             )
         pid = keeper.pid
-        replace_json(folder / WHO, {"host": host_name(), "pid": pid, "start_time": start_time(pid)})
+        replace_json(folder / KEEPER_FILE, {"host": host_name(), "pid": pid, "start_time": start_time(pid)})
         return [f"{folder.name}/{index}" for index, _ in enumerate(jobs)]
 
     def states(self, ids: Sequence[str]) -> dict[str, QueueState]:
@@ -95,13 +95,13 @@ def _job(data: Mapping[str, Any]) -> Job:
 def _states(folder: Path) -> dict[str, QueueState]:
     """Of all jobs of a submission, by their number in it."""
     try:
-        count = len(json.loads((folder / WHAT).read_bytes())["jobs"])
-        keeper = json.loads((folder / WHO).read_bytes())
+        count = len(json.loads((folder / JOBS_FILE).read_bytes())["jobs"])
+        keeper = json.loads((folder / KEEPER_FILE).read_bytes())
     except (OSError, ValueError, KeyError):
         return {}
     kept = keeper["host"] == host_name() and is_alive(keeper["pid"], keeper["start_time"])
     otherwise = QueueState("pending") if kept else QueueState("failed", "its keeper ended")
-    told = dict(map(json.loads, TailReader(folder / STORY).read_new()))
+    told = dict(map(json.loads, TailReader(folder / EVENTS_FILE).read_new()))
     found = {str(index): otherwise for index in range(count)}
     return found | {index: _state(code, kept, keeper["host"]) for index, code in told.items()}
 
@@ -116,7 +116,7 @@ def _state(code: int | None, kept: bool, host: str) -> QueueState:
 
 def keep(folder: Path) -> None:
     """What the keeper does: runs the jobs of a submission, as few or many at a time as its launcher says."""
-    what = json.loads((folder / WHAT).read_bytes())
+    what = json.loads((folder / JOBS_FILE).read_bytes())
     jobs = {str(index): _job(data) for index, data in enumerate(what["jobs"])}
     numbers = {job: index for index, job in jobs.items()}
     run = LocalRun(list(jobs.values()), Local.parse(what["launcher"]))
@@ -127,10 +127,10 @@ def keep(folder: Path) -> None:
         never = [job for job in asked if job in run.waiting]
         run.stop(asked)
         for job in (*never, *run.poll()):
-            append_line(folder / STORY, json.dumps([numbers[job], run.exit_codes.get(job, STOPPED)]))
+            append_line(folder / EVENTS_FILE, json.dumps([numbers[job], run.exit_codes.get(job, STOPPED)]))
         for job in run.running.keys() - begun:
             begun.add(job)
-            append_line(folder / STORY, json.dumps([numbers[job], None]))
+            append_line(folder / EVENTS_FILE, json.dumps([numbers[job], None]))
         time.sleep(POLL_SECONDS)
 
 

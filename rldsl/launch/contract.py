@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 from rldsl.spec.errors import SpecError
+from rldsl.spec.implementation import implementation
 from rldsl.store.errors import StoreError
-from rldsl.train.implementation import implementation
 
 if TYPE_CHECKING:
     from rldsl.launch.jobs import Job, Resources
@@ -51,7 +51,7 @@ class QueueSilent(StoreError):
     """The queue does not answer; how its jobs stand is not known."""
 
 
-class Place(Protocol):
+class Backend(Protocol):
     """Where jobs run. Made of a launcher and the run directory; holds no state that is not in one of them."""
 
     def __init__(self, launcher: Launcher, runs: Path) -> None: ...
@@ -81,10 +81,10 @@ class Place(Protocol):
         """The last lines that the queue itself has of a job: of one that ended before its session had a log."""
 
 
-def place_of(launcher: Launcher, runs: Path) -> Place:
+def place_of(launcher: Launcher, runs: Path) -> Backend:
     """The place that a launcher's `implementation` names."""
     made = implementation(launcher)(launcher, runs)
-    needed = [name for name in vars(Place) if not name.startswith("_")]
+    needed = [name for name in vars(Backend) if not name.startswith("_")]
     if missing := [name for name in needed if not callable(getattr(made, name, None))]:
         raise SpecError(f"{type(launcher).__name__} cannot run: {type(made).__name__} has no {', '.join(missing)}")
     return made  # type: ignore[no-any-return]

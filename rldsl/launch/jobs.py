@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from rldsl.plan.existing import Standing
+from rldsl.plan.existing import PlannedSession
 from rldsl.spec.experiment import Trial
 from rldsl.store.scrub import scrub_command
 
@@ -59,7 +59,7 @@ class JobMaker:
     origin: Sequence[str]
     python: str = sys.executable
 
-    def job(self, pack: Sequence[Standing]) -> Job:
+    def job(self, pack: Sequence[PlannedSession]) -> Job:
         """The job of one pack."""
         row, directories = pack[0].row, tuple(self.runs / one.directory for one in pack)
         made = self.job_of([one.id for one in pack], directories[0])

@@ -46,7 +46,7 @@ class SlurmTask(Task):
             os.kill(os.getpid(), signal.SIGUSR2)
 
 
-class SlurmPlace:
+class SlurmBackend:
     """A cluster that this machine can submit to."""
 
     def __init__(self, launcher: Slurm, runs: Path) -> None:

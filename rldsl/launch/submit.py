@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from rldsl.launch.code import freeze_code, frozen_path, project_root, python_path
 from rldsl.launch.contract import QueueSilent, Refused, place_of
-from rldsl.launch.held import Held, Queues
 from rldsl.launch.jobs import Job, JobMaker, Resources
 from rldsl.launch.local import processes
+from rldsl.launch.queues import QueuedJob, Queues
 from rldsl.launch.tickets import Ticket, new_submission, ticket_of, write_tickets
-from rldsl.plan.existing import Standing
+from rldsl.plan.existing import PlannedSession
 from rldsl.plan.packs import make_packs
 from rldsl.plan.plan import Plan
 from rldsl.spec.gin_text import session_gin
@@ -28,15 +28,15 @@ from rldsl.store.session_dir import SessionDir
 class Reconciled(NamedTuple):
     """A plan against the queues."""
 
-    missing: list[Standing]
+    missing: list[PlannedSession]
     """Not in any queue: to be submitted."""
-    live: dict[str, Held]
+    live: dict[str, QueuedJob]
     """Waiting or running, by session: kept."""
     stale: list[Ticket]
     """Waiting or running, and no longer in the plan."""
 
 
-def reconcile(plan: Plan, wanted: Sequence[Standing], queues: Queues) -> Reconciled:
+def reconcile(plan: Plan, wanted: Sequence[PlannedSession], queues: Queues) -> Reconciled:
     """Which of the sessions that should run do so already, and which jobs run that should not.
 
     A queue that does not answer is an error: what it has would be submitted a second time.
@@ -56,11 +56,11 @@ def reconcile(plan: Plan, wanted: Sequence[Standing], queues: Queues) -> Reconci
     return Reconciled([one for one in wanted if one.id not in live], live, list(stale.values()))
 
 
-def packs_of(standings: Sequence[Standing], launcher: Launcher) -> list[list[Standing]]:
+def packs_of(planned_sessions: Sequence[PlannedSession], launcher: Launcher) -> list[list[PlannedSession]]:
     """Sessions as jobs have them: together as far as it pays, and on this machine no more than keeps it busy."""
-    on_gpu = any(one.row.trial.compute.device != "cpu" for one in standings)
+    on_gpu = any(one.row.trial.compute.device != "cpu" for one in planned_sessions)
     spread = processes(launcher, on_gpu) if isinstance(launcher, Local) else 1
-    return make_packs(standings, spread, launcher.members)
+    return make_packs(planned_sessions, spread, launcher.members)
 
 
 def _is_done(ticket: Ticket, runs: Path) -> bool:
@@ -79,22 +79,22 @@ class Submitter:
     origin: Sequence[str]
     launcher: Launcher
 
-    def submit(self, standings: Sequence[Standing]) -> list[Ticket]:
+    def submit(self, planned_sessions: Sequence[PlannedSession]) -> list[Ticket]:
         """A ticket for each job that the queue took; raises `Refused` after those are written down."""
         code = freeze_code(self.file, self.runs)
-        for one in standings:
+        for one in planned_sessions:
             _create(one, self.runs)
         os.sync()
         groups: dict[Resources, list[Job]] = defaultdict(list)
-        for job in self._jobs(standings, code):
+        for job in self._jobs(planned_sessions, code):
             groups[job.resources].append(job)
         return [ticket for group in groups.values() for ticket in self._submit_group(group, code)]
 
-    def _jobs(self, standings: Sequence[Standing], code: Path) -> Iterator[Job]:
+    def _jobs(self, planned_sessions: Sequence[PlannedSession], code: Path) -> Iterator[Job]:
         root = project_root(self.file)
         file, cwd = frozen_path(code, self.file, root), frozen_path(code, Path.cwd(), root)
         maker = JobMaker(self.plan.resolve(), self.runs.resolve(), file, self.origin)
-        for pack in packs_of(standings, self.launcher):
+        for pack in packs_of(planned_sessions, self.launcher):
             yield replace(maker.job(pack), cwd=cwd if cwd.is_dir() else file.parent, path=python_path(code, root))
 
     def _submit_group(self, jobs: Sequence[Job], code: Path) -> list[Ticket]:
@@ -114,7 +114,7 @@ class Submitter:
         return tickets
 
 
-def _create(one: Standing, runs: Path) -> None:
+def _create(one: PlannedSession, runs: Path) -> None:
     """The directory of a session, so that it can be seen while it waits."""
     row = one.row
     session = Session(

@@ -16,7 +16,7 @@ from rldsl.envs.contract import Step
 from rldsl.maths.replay_size import ReplayShape
 from rldsl.memory.finals import Finals
 from rldsl.memory.priorities import Priorities
-from rldsl.store.growing import SEGMENTS, Growing, Saved
+from rldsl.store.append_only_ring import SEGMENTS, AppendOnlyRing, Saved
 
 Batch = dict[str, np.ndarray]
 ON = -1
@@ -276,11 +276,11 @@ class Replay:
 
     # Saving
 
-    def steps(self, member: int) -> Growing:
+    def steps(self, member: int) -> AppendOnlyRing:
         """All steps of one member; they are read when they are saved: before the next `write`."""
         first, slots = max(self.written - self.shape.slots + 1, 0), self.shape.slots
         segments = min(max(self._frames.nbytes // self.members // SEGMENT_BYTES, SEGMENTS), MOST_SEGMENTS)
-        return Growing(first, self.written, slots, partial(self._steps, member), self._saved[member], segments)
+        return AppendOnlyRing(first, self.written, slots, partial(self._steps, member), self._saved[member], segments)
 
     def state(self, member: int) -> dict[str, Any]:
         """What is in use of one member."""

@@ -16,8 +16,8 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.worker import get_current_worker
 
-from rldsl.launch.again import repeat_command
 from rldsl.launch.local import processes
+from rldsl.launch.resume import repeat_command
 from rldsl.monitor.control import Board, Request, Resumer, resume_request, stop, stop_request
 from rldsl.monitor.facts import Changes, Index, Seen
 from rldsl.monitor.machine import read_usage

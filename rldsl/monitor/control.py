@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rldsl.launch.again import resume_job
-from rldsl.launch.held import Queues
 from rldsl.launch.local import LocalRun
+from rldsl.launch.queues import Queues
+from rldsl.launch.resume import resume_job
 from rldsl.launch.stop import ask_to_stop, holder
 from rldsl.monitor.facts import Seen
 from rldsl.report.words import amount, count

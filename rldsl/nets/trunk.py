@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from pkgutil import resolve_name
 from typing import TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ from torch import Tensor
 
 from rldsl.nets.init import Arrays
 from rldsl.nets.layout import Layout, Shape
+from rldsl.spec.implementation import implementation
 from rldsl.spec.net import Net
 
 
@@ -78,9 +78,7 @@ MakeTrunk: TypeAlias = Callable[[Net, Shape], Trunk]
 
 def build_trunk(net: Net, observation_shape: Shape) -> Trunk:
     """The trunk that a spec describes: `build(net, observation_shape)` of the class that its `implementation` names."""
-    if not net.implementation:
-        raise ValueError(f"{type(net).__name__} has no implementation: set it to 'module:name' of a Trunk")
-    trunk: Trunk = resolve_name(net.implementation).build(net, observation_shape)
+    trunk: Trunk = implementation(net).build(net, observation_shape)
     return trunk
 
 

@@ -17,7 +17,7 @@ ENOUGH = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PlannedSession:
     """A planned session and how it stands."""
 
     row: Row
@@ -57,26 +57,26 @@ class Existing:
             env, trial, _ = directory.split("/")
             self._by_kind[env, trial.rpartition("-")[0]].append(directory)
 
-    def standings(self, row: Row) -> list[Standing]:
+    def planned(self, row: Row) -> list[PlannedSession]:
         """How each session of a trial stands."""
-        return [self._standing(row, seed) for seed in row.seeds]
+        return [self._planned(row, seed) for seed in row.seeds]
 
-    def _standing(self, row: Row, seed: int) -> Standing:
+    def _planned(self, row: Row, seed: int) -> PlannedSession:
         directory = row.directory(seed)
         if directory not in self.directories:
-            return Standing(row, seed, directory, StateReport())
-        return Standing(row, seed, directory, SessionDir(self.runs / directory).report())
+            return PlannedSession(row, seed, directory, StateReport())
+        return PlannedSession(row, seed, directory, SessionDir(self.runs / directory).report())
 
-    def seconds_left(self, standing: Standing) -> float | None:
+    def seconds_left(self, planned: PlannedSession) -> float | None:
         """An estimate from earlier sessions of the same agent in the same environment, where there are any."""
-        speed = self._speed(standing)
-        return None if speed is None else standing.left / speed
+        speed = self._speed(planned)
+        return None if speed is None else planned.left / speed
 
-    def _speed(self, standing: Standing) -> float | None:
+    def _speed(self, planned: PlannedSession) -> float | None:
         """Frames a second: of the session itself once it has run a while, otherwise of its kind."""
-        if standing.report.frame and standing.report.seconds > 1:
-            return standing.report.frame / standing.report.seconds
-        trial = standing.row.trial
+        if planned.report.frame and planned.report.seconds > 1:
+            return planned.report.frame / planned.report.seconds
+        trial = planned.row.trial
         kind = (trial.env.slug, trial.agent.kind)
         if kind not in self._speeds:
             self._speeds[kind] = self._median_speed(self._by_kind[kind])

@@ -7,7 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from rldsl.plan.existing import Standing
+from rldsl.plan.existing import PlannedSession
 from rldsl.spec.base import PerMember, identity
 from rldsl.spec.experiment import Trial
 from rldsl.spec.net import Conv, Net, Recurrent
@@ -17,17 +17,19 @@ WIDTHS = ((128, 8), (256, 2))
 """On a CPU: the widest layer up to which so many members still gain from each other's company."""
 
 
-def make_packs(standings: Iterable[Standing], processes: int, members: int | None = None) -> list[list[Standing]]:
+def make_packs(
+    planned_sessions: Iterable[PlannedSession], processes: int, members: int | None = None
+) -> list[list[PlannedSession]]:
     """Packs of sessions that stand at the same frame; no larger than `members` and what keeps every process busy."""
-    alike: dict[str, list[Standing]] = defaultdict(list)
-    for one in standings:
+    alike: dict[str, list[PlannedSession]] = defaultdict(list)
+    for one in planned_sessions:
         alike[f"{pack_key(one.row.trial)} {one.report.frame}"].append(one)
     total = sum(len(group) for group in alike.values())
     fair = min(math.ceil(total / max(1, processes)), members or total)
     return [pack for group in alike.values() for pack in _split(group, min(fair, most_members(group[0].row.trial)))]
 
 
-def _split(group: Sequence[Standing], size: int) -> list[list[Standing]]:
+def _split(group: Sequence[PlannedSession], size: int) -> list[list[PlannedSession]]:
     """As few packs as the size allows, as even as can be."""
     count = math.ceil(len(group) / size)
     return [list(group[index::count]) for index in range(count)]

@@ -18,7 +18,7 @@ def work(trial: Trial) -> str | None:
     size = replay_bytes(agent, trial.env)
     held = "" if size is None else f" in {_megabytes(size)}"
     return (
-        f"{updates:,} updates a session ({agent.updates_per_frame:g} per frame after {agent.start:,}), "
+        f"{updates:,} updates a session ({agent.updates_per_frame:g} per frame after {agent.learning_starts:,}), "
         f"a replay of {agent.buffer:,} transitions{held}"
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from rldsl.maths.scores import total_reward_ma
 from rldsl.maths.statistics import Interval, bootstrap_interval, interquartile_mean
-from rldsl.plan.existing import Existing, Standing
+from rldsl.plan.existing import Existing, PlannedSession
 from rldsl.plan.plan import Plan, Row
 from rldsl.spec.base import SCHEMA
 from rldsl.store.layout import provenance_name
@@ -90,17 +90,17 @@ class Outcome:
 
 def outcomes(plan: Plan, existing: Existing) -> list[Outcome]:
     """The outcome of every trial of a plan that has a finished session."""
-    found = [Outcome(row, _runs(existing.standings(row), existing.runs)) for row in plan.rows()]
+    found = [Outcome(row, _runs(existing.planned(row), existing.runs)) for row in plan.rows()]
     return [outcome for outcome in found if outcome.runs]
 
 
-def _runs(standings: Sequence[Standing], runs: Path) -> list[Run]:
-    return [_run(one.seed, SessionDir(runs / one.directory)) for one in standings if one.report.state == "done"]
+def _runs(planned_sessions: Sequence[PlannedSession], runs: Path) -> list[Run]:
+    return [_run(one.seed, SessionDir(runs / one.directory)) for one in planned_sessions if one.report.state == "done"]
 
 
 def _run(seed: int, directory: SessionDir) -> Run:
     metrics = read_metrics(directory.metrics)
-    returns = np.array([np.nan if one is None else one for one in metrics["return"]], dtype=float)
+    returns = np.array([np.nan if one is None else one for one in metrics["episode_return"]], dtype=float)
     frames = np.array(metrics["frame"], dtype=float)
     known = ~np.isnan(returns)
     seconds = float(metrics["seconds"][-1] or 0.0)

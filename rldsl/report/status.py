@@ -70,7 +70,7 @@ def status_of(about: About, directory: SessionDir, report: StateReport, last: Ma
         frame=int(max(report.frame, last.get("frame") or 0)),
         frames=about.frames,
         fps=last.get("fps"),
-        mean_return=last.get("return_ma"),
+        mean_return=last.get("episode_return_ma"),
         target=about.target,
         seconds=max(report.seconds, last.get("seconds") or 0.0),
         lives=report.lives,

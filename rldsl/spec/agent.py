@@ -54,15 +54,19 @@ class OnPolicy(Agent, frozen=True):
     lr: Annotated[NonNegativeRate, PerMember] = Field(default=3e-4, description="Learning rate")
     entropy: Annotated[NonNegativeRate, PerMember] = Field(default=0.0, description="Weight of the entropy bonus")
     rollout: Count = Field(default=2048, description="Steps of each environment between two updates")
-    grad_clip: Annotated[Positive | None, PerMember] = Field(default=0.5, description="Bound on the gradient's norm")
-    normalize_observations: Flag = Field(default=False, description="Observations to mean 0, deviation 1, within 10")
-    normalize_rewards: Flag = Field(default=False, description="Rewards by the deviation of the discounted return")
+    max_grad_norm: Annotated[Positive | None, PerMember] = Field(default=0.5, description="Maximum gradient norm")
+    normalize_observations: Flag = Field(
+        default=False, description="Normalize observations to mean 0, standard deviation 1, clipped to 10"
+    )
+    normalize_rewards: Flag = Field(
+        default=False, description="Divide rewards by the standard deviation of the discounted return"
+    )
     net: Net = Field(default=MLP((64, 64)), description="Network of the policy")
     log_std: LogStd | None = Field(
         default=0.0, description="Initial log deviation of continuous actions; none: a head of the network gives it"
     )
     squash: Flag = Field(default=False, description="Continuous actions through tanh")
-    optimizer: Optimizer = Field(default=Adam(), description="How a gradient becomes a step")
+    optimizer: Optimizer = Field(default=Adam(), description="Optimizer")
 
     def problems(self, env: Environment, budget: Budget | None) -> Iterator[str]:
         yield from super().problems(env, budget)
@@ -115,7 +119,7 @@ class A2C(ActorCritic, frozen=True):
     rollout: Count = Field(default=32, description="Steps of each environment between two updates")
     n_step: Count | None = Field(default=None, description="Returns over so many steps instead of lambda-returns")
     normalize_advantages: Flag = Field(default=False, description="Advantages of a batch to mean 0, deviation 1")
-    optimizer: Optimizer = Field(default=RMSprop(), description="How a gradient becomes a step")
+    optimizer: Optimizer = Field(default=RMSprop(), description="Optimizer")
 
 
 class SIL(Spec, frozen=True):
@@ -127,7 +131,7 @@ class SIL(Spec, frozen=True):
     policy_coef: NonNegative = Field(default=1.0, description="Weight of the policy loss")
     value_coef: NonNegative = Field(default=0.01, description="Weight of the value loss")
     alpha: Fraction = Field(default=0.6, description="How much the advantage decides what is sampled")
-    beta: Fraction = Field(default=0.1, description="How much the bias of that is corrected")
+    beta: Fraction = Field(default=0.1, description="Importance-sampling exponent")
 
 
 class PPO(ActorCritic, frozen=True):
@@ -178,10 +182,12 @@ class Sarsa(Agent, frozen=True):
         default=Linear(1.0, 0.1), description="Of the softmax over values, where exploring by boltzmann"
     )
     rollout: Count = Field(default=32, description="Steps of each environment between two updates")
-    grad_clip: Annotated[Positive | None, PerMember] = Field(default=0.5, description="Bound on the gradient's norm")
-    normalize_observations: Flag = Field(default=False, description="Observations to mean 0, deviation 1, within 10")
+    max_grad_norm: Annotated[Positive | None, PerMember] = Field(default=0.5, description="Maximum gradient norm")
+    normalize_observations: Flag = Field(
+        default=False, description="Normalize observations to mean 0, standard deviation 1, clipped to 10"
+    )
     net: Net = Field(default=MLP((64, 64)), description="Network of the values")
-    optimizer: Optimizer = Field(default=Adam(), description="How a gradient becomes a step")
+    optimizer: Optimizer = Field(default=Adam(), description="Optimizer")
 
 
 def _batch(agent: OnPolicy, env: Environment) -> str:

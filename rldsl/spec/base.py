@@ -24,7 +24,7 @@ from pydantic_core import PydanticCustomError, core_schema
 
 from rldsl.spec.errors import SpecError, from_validation, line_of_user, suggestion
 
-SCHEMA = 1
+SCHEMA = 2
 """Raised when the meaning of a field changes, so that old results never pass for new ones."""
 
 

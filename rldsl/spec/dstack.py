@@ -44,7 +44,7 @@ class Dstack(Launcher, frozen=True):
     """Machines that dstack finds: each job a run of its own, tried again on another machine where one is lost."""
 
     kind: Literal["dstack"] = "dstack"
-    implementation: ClassVar[str] = "rldsl.launch.dstack.place:DstackPlace"
+    implementation: ClassVar[str] = "rldsl.launch.dstack.backend:DstackBackend"
     same_python: ClassVar[bool] = False
     gpu: Names = Field(default=(), description="Names of GPUs, any of which will do: L4, A10G")
     gpu_memory_gb: Positive | None = Field(default=None, description="Memory of a GPU, at least")

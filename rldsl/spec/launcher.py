@@ -34,7 +34,7 @@ class Local(Launcher, frozen=True):
     """This machine: a process for each pack of sessions, several at a time."""
 
     kind: Literal["local"] = "local"
-    implementation: ClassVar[str] = "rldsl.launch.background:LocalPlace"
+    implementation: ClassVar[str] = "rldsl.launch.background:LocalBackend"
     parallel: Count | None = Field(
         default=None, description="Processes at a time; none: one for each GPU, or for each core as far as memory lasts"
     )
@@ -45,7 +45,7 @@ class Slurm(Launcher, frozen=True):
     """A SLURM cluster whose nodes share this filesystem: jobs in arrays, through Submitit."""
 
     kind: Literal["slurm"] = "slurm"
-    implementation: ClassVar[str] = "rldsl.launch.slurm:SlurmPlace"
+    implementation: ClassVar[str] = "rldsl.launch.slurm:SlurmBackend"
     partition: Word | None = Field(default=None, description="Where; none: the site's own choice")
     account: Word | None = Field(default=None, description="Who pays")
     qos: Word | None = Field(default=None, description="Quality of service")

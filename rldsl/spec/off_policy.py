@@ -24,8 +24,8 @@ RELU = MLP((256, 256), activation="relu")
 class Prioritized(Spec, frozen=True):
     """Replay by how wrong a transition was last: Schaul et al. (2016)."""
 
-    alpha: Fraction = Field(default=0.6, description="How much the error decides what is drawn")
-    beta: FractionRate = Field(default=Linear(0.4, 1.0), description="How much the bias of that is corrected")
+    alpha: Fraction = Field(default=0.6, description="Prioritization exponent")
+    beta: FractionRate = Field(default=Linear(0.4, 1.0), description="Importance-sampling exponent")
 
 
 class OffPolicy(Agent, frozen=True):
@@ -38,16 +38,16 @@ class OffPolicy(Agent, frozen=True):
     updates_per_frame: Positive = Field(default=1.0, description="Gradient steps for each frame")
     batch: Count = Field(default=256, description="Transitions of one gradient step")
     buffer: Count = Field(default=100_000, description="Transitions kept")
-    start: Natural = Field(default=1_000, description="Frames of random actions before the first update")
+    learning_starts: Natural = Field(default=1_000, description="Frames of random actions before the first update")
     n_step: Count = Field(default=1, description="Rewards summed before a value takes over")
-    newest: Flag = Field(default=False, description="The newest transitions are in every batch")
-    grad_clip: Annotated[Positive | None, PerMember] = Field(default=None, description="Bound on the gradient's norm")
+    include_newest: Flag = Field(default=False, description="The newest transitions are in every batch")
+    max_grad_norm: Annotated[Positive | None, PerMember] = Field(default=None, description="Maximum gradient norm")
     net: Net = Field(default=RELU, description="Network of the policy, or of the values that are one")
-    optimizer: Optimizer = Field(default=Adam(eps=1e-8), description="How a gradient becomes a step")
+    optimizer: Optimizer = Field(default=Adam(eps=1e-8), description="Optimizer")
 
     def updates(self, frames: int) -> int:
         """Gradient steps in so many frames."""
-        return max(0, int((frames - self.start) * self.updates_per_frame))
+        return max(0, int((frames - self.learning_starts) * self.updates_per_frame))
 
     def problems(self, env: Environment, budget: Budget | None) -> Iterator[str]:
         yield from super().problems(env, budget)
@@ -57,7 +57,8 @@ class OffPolicy(Agent, frozen=True):
         if self.buffer < env.num_envs:
             yield f"{name}.buffer = {self.buffer} holds less than one step of num_envs = {env.num_envs}"
         if budget is not None and not self.updates(budget.frames):
-            yield f"frames = {budget.frames} leaves no update after {name}.start = {self.start}: nothing is learned"
+            starts = f"{name}.learning_starts = {self.learning_starts}"
+            yield f"frames = {budget.frames} leaves no update after {starts}: nothing is learned"
 
 
 class DQN(OffPolicy, frozen=True):
@@ -83,7 +84,7 @@ class DQN(OffPolicy, frozen=True):
     target_every: Count = Field(default=100, description="Gradient steps between two moves of the target network")
     lr: Annotated[NonNegativeRate, PerMember] = Field(default=1e-3, description="Learning rate")
     batch: Count = Field(default=64, description="Transitions of one gradient step")
-    grad_clip: Annotated[Positive | None, PerMember] = Field(default=10.0, description="Bound on the gradient's norm")
+    max_grad_norm: Annotated[Positive | None, PerMember] = Field(default=10.0, description="Maximum gradient norm")
 
 
 class SoftActorCritic(OffPolicy, frozen=True):
@@ -96,14 +97,14 @@ class SoftActorCritic(OffPolicy, frozen=True):
     alpha: Annotated[Positive | None, PerMember] = Field(
         default=None, description="Weight of the entropy; none: learned, towards the target entropy"
     )
-    first_alpha: Annotated[Positive, PerMember] = Field(default=1.0, description="Where a learned weight begins")
+    init_alpha: Annotated[Positive, PerMember] = Field(default=1.0, description="Where a learned weight begins")
     target_entropy: Annotated[Real | None, PerMember] = Field(
         default=None, description="Entropy aimed at; none: minus the number of continuous actions' dimensions"
     )
     entropy_ratio: Annotated[Fraction, PerMember] = Field(
         default=0.6, description="Of discrete actions' greatest entropy, what is aimed at where nothing else is said"
     )
-    twins: Literal["min", "mean"] = Field(
+    critic_reduction: Literal["min", "mean"] = Field(
         default="min", description="What two critics say together; the mean helps discrete actions"
     )
     critic_entropy: Flag = Field(default=True, description="Whether the critics' targets hold the entropy too")
@@ -132,9 +133,7 @@ class CrossQ(SoftActorCritic, frozen=True):
     critic_net: Net | None = Field(
         default=MLP((1024, 1024), activation="relu"), description="Network of each critic; none: as `net`"
     )
-    optimizer: Optimizer = Field(
-        default=Adam(betas=(0.5, 0.999), eps=1e-8), description="How a gradient becomes a step"
-    )
+    optimizer: Optimizer = Field(default=Adam(betas=(0.5, 0.999), eps=1e-8), description="Optimizer")
     momentum: Annotated[Fraction, Gt(0)] = Field(default=0.01, description="Of the running statistics")
     renorm_after: Natural = Field(
         default=100_000, description="Gradient steps of plain batch normalisation before renormalisation"

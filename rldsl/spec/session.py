@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue
 from rldsl.spec.base import SCHEMA, Natural, Spec
 from rldsl.spec.budget import Target
 from rldsl.spec.experiment import Name, Trial
+from rldsl.spec.migrate import migrate_trial
 
 
 class Override(Spec, frozen=True):
@@ -53,8 +54,10 @@ class Session(Spec, frozen=True):
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Session:
-        """The session that a `session.json` tells of."""
-        return cls.parse({name: record.get(name) for name in cls.model_fields}, root="session.json")
+        """The session that a `session.json` describes, also one of an earlier schema version."""
+        data = {name: record.get(name) for name in cls.model_fields}
+        data["trial"] = migrate_trial(record.get("trial"), record.get("schema"))
+        return cls.parse(data, root="session.json")
 
 
 def session_id(trial: str, seed: int) -> str:

@@ -12,11 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rldsl.store.append_only_ring import SEGMENTS, AppendOnlyRing, Saved, Segment
 from rldsl.store.checkpoint import SEGMENT, write_segment
-from rldsl.store.growing import SEGMENTS, Growing, Saved, Segment
 
 if TYPE_CHECKING:
-    from rldsl.store.growing import Array
+    from rldsl.store.append_only_ring import Array
 
 AHEAD = ".ahead"
 """Beside the checkpoints, which then have hard links of what is there."""
@@ -32,7 +32,7 @@ class SegmentsAhead:
         self._under_way: tuple[int, Saved, Future[Segment]] | None = None
         self._remove()  # what a killed process left
 
-    def look(self, rows: Growing) -> None:
+    def look(self, rows: AppendOnlyRing) -> None:
         """Begins to write the oldest segment that waits for it, unless another is being written or the ring is small.
 
         The segment is copied before: the ring may overwrite it while a slow disk takes it.

@@ -15,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rldsl.store.append_only_ring import AppendOnlyRing, RingSnapshot, Saved, Segment, link, without_newest
 from rldsl.store.errors import CheckpointDamaged, writing
 from rldsl.store.files import replace_json, sync_directory, sync_file
-from rldsl.store.growing import Growing, Grown, Saved, Segment, link, without_newest
 from rldsl.store.states import join_state, split_state
 
 ARRAYS = "arrays.safetensors"
@@ -53,7 +53,7 @@ def save_checkpoint(
     earlier one, so they were damaged. A tagged checkpoint replaces the one of its tag and touches no other; what grows
     is too large for it.
     """
-    growing: dict[str, Growing] = {}
+    growing: dict[str, AppendOnlyRing] = {}
     tree, arrays = split_state(state, growing if tag is None else None)
     final = directory / (tag or f"{frame:012d}")
     with writing(final):
@@ -110,7 +110,7 @@ def _write_content(
     replace_json(directory / MANIFEST, {"schema": SCHEMA, "files": files | segments})
 
 
-def _write_segments(directory: Path, name: str, rows: Growing) -> Saved:
+def _write_segments(directory: Path, name: str, rows: AppendOnlyRing) -> Saved:
     """Writes what is new and links what is saved."""
     saved = {}
     for begin, first, last in rows.parts():
@@ -180,8 +180,10 @@ def _read_content(path: Path) -> tuple[int, dict[str, Any]]:
         raise _NotWhole(f"its content cannot be read ({type(error).__name__})") from error
 
 
-def _grown(path: Path, segments: list[tuple[int, str, int, int]], files: dict[str, Any]) -> Grown:
-    return Grown({begin: Segment(path / name, first, last, files[name]) for begin, name, first, last in segments})
+def _grown(path: Path, segments: list[tuple[int, str, int, int]], files: dict[str, Any]) -> RingSnapshot:
+    return RingSnapshot(
+        {begin: Segment(path / name, first, last, files[name]) for begin, name, first, last in segments}
+    )
 
 
 def _verify(path: Path, files: dict[str, Any]) -> None:

@@ -14,6 +14,8 @@ Value = int | float | None
 Row = dict[str, Value]
 
 FRAME = "frame"
+RENAMED = {"return": "episode_return", "return_ma": "episode_return_ma"}
+"""Columns that had another name before schema 2."""
 TAIL = 4096  # bytes of the end of a file that usually hold its last row
 
 
@@ -69,7 +71,7 @@ class MetricsReader:
         if self.restarted:
             self.columns, self.malformed = [], 0
         if lines and not self.columns:
-            self.columns = lines.pop(0).split(",")
+            self.columns = _split_header(lines.pop(0))
         parsed = [_parse_row(line, len(self.columns)) for line in lines]
         self.malformed += parsed.count(None)
         return [dict(zip(self.columns, values, strict=True)) for values in parsed if values is not None]
@@ -80,7 +82,7 @@ def read_metrics(path: Path) -> dict[str, list[Value]]:
     header, *lines = TailReader(path).read_new() or [""]
     if not header:
         return {}
-    columns = header.split(",")
+    columns = _split_header(header)
     rows = [cells for line in lines if len(cells := line.split(",")) == len(columns)]
     try:
         parsed = _parse_columns(rows, len(columns))
@@ -102,7 +104,7 @@ def last_row(path: Path) -> Row | None:
         header, line_break, _ = head.partition(b"\n")
         if not line_break:
             return None
-        columns, first = header.decode("utf-8", "replace").split(","), len(header) + 1
+        columns, first = _split_header(header.decode("utf-8", "replace")), len(header) + 1
         window = TAIL
         while True:
             start = max(first, size - window)
@@ -131,7 +133,11 @@ def _columns_of(path: Path) -> list[str] | None:
             header = file.readline()
     except FileNotFoundError:
         return None
-    return header.decode("utf-8", "replace").rstrip("\n").split(",") if header.endswith(b"\n") else None
+    return _split_header(header.decode("utf-8", "replace").rstrip("\n")) if header.endswith(b"\n") else None
+
+
+def _split_header(header: str) -> list[str]:
+    return [RENAMED.get(name, name) for name in header.split(",")]
 
 
 def _checked_columns(columns: Sequence[str]) -> list[str]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rldsl.store.append_only_ring import AppendOnlyRing, RingSnapshot
 from rldsl.store.errors import CheckpointRefused
-from rldsl.store.growing import Growing, Grown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +23,7 @@ DTYPES = frozenset(
 
 
 def split_state(
-    state: Mapping[str, Any], growing: dict[str, Growing] | None = None
+    state: Mapping[str, Any], growing: dict[str, AppendOnlyRing] | None = None
 ) -> tuple[dict[str, Any], dict[str, Array]]:
     """The JSON tree of `state` and its arrays by name; refuses what cannot be given back as it was.
 
@@ -33,7 +33,7 @@ def split_state(
     return splitter.split_mapping(state, ()), splitter.arrays
 
 
-def join_state(tree: Any, arrays: Mapping[str, Array], grown: Mapping[str, Grown] | None = None) -> Any:
+def join_state(tree: Any, arrays: Mapping[str, Array], grown: Mapping[str, RingSnapshot] | None = None) -> Any:
     """The inverse of `split_state`."""
     if isinstance(tree, list):
         return [join_state(value, arrays, grown) for value in tree]
@@ -51,7 +51,7 @@ def join_state(tree: Any, arrays: Mapping[str, Array], grown: Mapping[str, Grown
 
 
 class _Splitter:
-    def __init__(self, growing: dict[str, Growing] | None) -> None:
+    def __init__(self, growing: dict[str, AppendOnlyRing] | None) -> None:
         self.arrays: dict[str, Array] = {}
         self.growing = growing
 
@@ -70,10 +70,10 @@ class _Splitter:
             return value
         if isinstance(value, Mapping):
             return self.split_mapping(value, path)
-        if isinstance(value, Growing) and self.growing is not None:
+        if isinstance(value, AppendOnlyRing) and self.growing is not None:
             self.growing[_name(path)] = value
             return {"$growing": _name(path)}
-        if isinstance(value, Grown):
+        if isinstance(value, RingSnapshot):
             return self.split_mapping({str(first): arrays for first, arrays in value}, path)
         if isinstance(value, np.ndarray):
             return {"$array": self._store(value, path)}

@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from rldsl.agents.contract import Learner, Policy, Setting
+from rldsl.agents.contract import AgentContext, Learner, Policy
 from rldsl.envs.contract import EnvError, Spaces, VectorEnv
 from rldsl.envs.seeding import row_seeds
 from rldsl.spec.errors import SpecError
+from rldsl.spec.implementation import implementation
 from rldsl.spec.session import Session
 from rldsl.store.checkpoint import Checkpoint, load_checkpoint
 from rldsl.store.errors import StoreError
 from rldsl.store.session_dir import SessionDir
-from rldsl.train.implementation import implementation
 from rldsl.train.user_code import load_user_code
 from rldsl.train.video import Film
 
@@ -113,7 +113,7 @@ def _policy(session: Session, spaces: Spaces, saved: Checkpoint, deterministic: 
     trial = session.trial
     learner: type[Learner] = implementation(trial.agent)
     agent = learner(
-        Setting(
+        AgentContext(
             specs=[trial.agent],
             seeds=[session.seed],
             spaces=spaces,

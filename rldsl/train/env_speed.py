@@ -16,7 +16,7 @@ import numpy as np
 from rldsl.envs.contract import Continuous, VectorEnv
 from rldsl.envs.seeding import row_seeds
 from rldsl.spec.environment import Environment
-from rldsl.train.implementation import implementation
+from rldsl.spec.implementation import implementation
 
 WARM_UP = 0.2
 """Part of the time for which it runs before it is measured."""

@@ -11,7 +11,7 @@ from rldsl.agents.contract import Learner
 from rldsl.envs.seeding import row_seeds
 from rldsl.spec.budget import Evaluation
 from rldsl.spec.environment import Environment
-from rldsl.train.implementation import implementation
+from rldsl.spec.implementation import implementation
 
 EVALUATED = ("eval_return", "eval_length")
 
@@ -30,7 +30,7 @@ class Evaluator:
             self.done = frame // self.spec.every
             self.results = self._play(agent)
 
-    def figures(self) -> dict[str, np.ndarray]:
+    def metrics(self) -> dict[str, np.ndarray]:
         """The latest results, `[M]` each."""
         return dict(zip(EVALUATED, self.results, strict=True))
 

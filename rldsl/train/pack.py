@@ -11,10 +11,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from rldsl.agents.contract import Learner, Setting
+from rldsl.agents.contract import AgentContext, Learner
 from rldsl.envs.contract import EnvError
 from rldsl.spec.errors import SpecError
 from rldsl.spec.gin_text import session_gin
+from rldsl.spec.implementation import implementation
 from rldsl.spec.session import Session
 from rldsl.store.ahead import SegmentsAhead
 from rldsl.store.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
@@ -23,7 +24,6 @@ from rldsl.store.provenance import Provenance, write_provenance
 from rldsl.store.session_dir import SessionDir
 from rldsl.train.evaluation import EVALUATED, Evaluator
 from rldsl.train.freed_memory import FreedMemory
-from rldsl.train.implementation import implementation
 from rldsl.train.recorder import Recorder
 from rldsl.train.world import PackWorld
 
@@ -69,7 +69,7 @@ class Pack:
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(threads)
         self.agent = learner(
-            Setting(
+            AgentContext(
                 specs=[session.trial.agent for session in self.sessions],
                 seeds=seeds,
                 spaces=envs.spaces,
@@ -85,17 +85,17 @@ class Pack:
         for one in (*self.recorders, *self.ahead):
             stack.callback(one.close)
         self.world = PackWorld(envs, trial.env.num_envs, self.budget, self.recorders, self.active)
-        self.world.figures = self._figures
+        self.world.metrics = self._metrics
         self.world.begin(seeds)
         self._restore()
         self._journal("started", host=socket.gethostname(), pid=os.getpid(), members=len(seeds), **self.agent.notes())
 
-    def _figures(self) -> dict[str, Any]:
+    def _metrics(self) -> dict[str, Any]:
         """What a log point says beside return and speed; an evaluation that is due is made for it."""
         if self.evaluator is None:
-            return dict(self.agent.figures())
+            return dict(self.agent.metrics())
         self.evaluator.look(self.agent, self.world.frame)
-        return {**self.agent.figures(), **self.evaluator.figures()}
+        return {**self.agent.metrics(), **self.evaluator.metrics()}
 
     def _restore(self) -> None:
         """Every member goes on from the last checkpoint at a frame of which all have one."""
@@ -146,7 +146,7 @@ class Pack:
         for member, diverged in enumerate(self.agent.diverged()):
             if diverged and self.active[member]:
                 self.active[member] = False
-                self.agent.retire(member)
+                self.agent.reset_diverged(member)
                 self.directories[member].journal.append("failed", frame=self.frame, reason=f"diverged: {DIVERGED}")
         for member, recorder in enumerate(self.recorders):
             if recorder.improved:

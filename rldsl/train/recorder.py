@@ -12,8 +12,9 @@ from rldsl.store.metrics import MetricsWriter
 from rldsl.store.session_dir import SessionDir
 from rldsl.store.tensorboard import TensorBoardWriter
 
-COLUMNS = ("frame", "seconds", "fps", "episodes", "return", "return_ma", "length")
-"""What every log point holds: `return` is the mean of the last 100 episodes, `return_ma` of the last 100 log points."""
+COLUMNS = ("frame", "seconds", "fps", "episodes", "episode_return", "episode_return_ma", "length")
+"""Columns of every log point. `episode_return` is the mean of the last 100 episodes, `episode_return_ma` the mean of
+`episode_return` over the last 100 log points."""
 
 
 class Recorder:
@@ -43,7 +44,7 @@ class Recorder:
         self.returns.append(total)
         self.lengths.append(length)
 
-    def log(self, frame: int, figures: Mapping[str, float]) -> None:
+    def log(self, frame: int, metrics: Mapping[str, float]) -> None:
         """A log point; one that an earlier life wrote already is not written again."""
         average = _mean(self.returns)
         if average is not None:
@@ -55,10 +56,10 @@ class Recorder:
             "seconds": round(self.seconds, 3),
             "fps": self._speed(frame),
             "episodes": self.episodes,
-            "return": average,
-            "return_ma": _mean(self.points),
+            "episode_return": average,
+            "episode_return_ma": _mean(self.points),
             "length": _mean(self.lengths),
-            **figures,
+            **metrics,
         }
         if self.metrics.write(row):
             self.events.scalars(frame, {name: value for name, value in row.items() if value is not None})
@@ -70,7 +71,7 @@ class Recorder:
         return round((frame - before) / max(now - then, 1e-9), 1)
 
     def state(self) -> dict[str, Any]:
-        """What the figures of later log points depend on."""
+        """What the metrics of later log points depend on."""
         return {
             "episodes": self.episodes,
             "returns": list(self.returns),

@@ -18,7 +18,7 @@ from rldsl.envs.gym import GymnasiumEnv
 from rldsl.envs.gym_make import Wrap
 from rldsl.envs.mujoco.options import native
 from rldsl.spec.environment import Atari, Box2D, Classic, Environment, Gym, MuJoCo
-from rldsl.train.implementation import implementation
+from rldsl.spec.implementation import implementation
 from rldsl.train.video import Film
 
 EMULATED_FPS = 60

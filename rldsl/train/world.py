@@ -12,7 +12,7 @@ from rldsl.envs.seeding import row_seeds
 from rldsl.spec.budget import Budget
 from rldsl.train.recorder import Recorder
 
-Figures = Callable[[], Mapping[str, np.ndarray]]
+Metrics = Callable[[], Mapping[str, np.ndarray]]
 
 
 class PackWorld:
@@ -26,7 +26,7 @@ class PackWorld:
         self.budget = budget
         self.recorders = recorders
         self.active = active
-        self.figures: Figures = dict
+        self.metrics: Metrics = dict
         self.frame = 0
         self.returns = np.zeros(envs.rows)
         self.lengths = np.zeros(envs.rows, np.int64)
@@ -63,10 +63,10 @@ class PackWorld:
         self.lengths[ended] = 0
 
     def _log(self) -> None:
-        figures = self.figures()
+        metrics = self.metrics()
         for member, recorder in enumerate(self.recorders):
             if self.active[member]:
-                recorder.log(self.frame, {name: float(values[member]) for name, values in figures.items()})
+                recorder.log(self.frame, {name: float(values[member]) for name, values in metrics.items()})
         self.next_log += self.budget.log_interval * (1 + (self.frame - self.next_log) // self.budget.log_interval)
 
     def rows(self, member: int) -> slice:

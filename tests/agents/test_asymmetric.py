@@ -79,7 +79,9 @@ def test_what_cannot_see_more_is_refused(agent: Agent, sentence: str, tmp_path: 
     assert events(tmp_path / one.directory)[-1]["reason"] == sentence
 
 
-@pytest.mark.parametrize("agent", [DQN(start=32, batch=16, buffer=128, net=NET), Sarsa(rollout=8, net=NET)], ids=str)
+@pytest.mark.parametrize(
+    "agent", [DQN(learning_starts=32, batch=16, buffer=128, net=NET), Sarsa(rollout=8, net=NET)], ids=str
+)
 def test_other_agents_see_what_the_policy_sees(agent: Agent, tmp_path: Path) -> None:
     """They train as if the critic were told nothing."""
     told, untold = (

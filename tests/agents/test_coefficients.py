@@ -36,8 +36,8 @@ def test_several_fields_at_once() -> None:
 
 
 def test_a_default_stands_for_none() -> None:
-    one = coefficients(PPO(grad_clip=None), PPO(grad_clip=0.5))
-    assert one.one("grad_clip", 0, default=float("inf")).tolist() == [float("inf"), 0.5]
+    one = coefficients(PPO(max_grad_norm=None), PPO(max_grad_norm=0.5))
+    assert one.one("max_grad_norm", 0, default=float("inf")).tolist() == [float("inf"), 0.5]
 
 
 def test_a_constant_is_made_once_and_a_schedule_whenever_it_moved() -> None:

@@ -15,7 +15,7 @@ from rldsl.train.pack import Pack, open_directories
 
 from .tiny import Secret
 
-REPLAY: dict[str, Any] = {"start": 64, "updates_per_frame": 0.1, "batch": 16, "net": MLP((16,))}
+REPLAY: dict[str, Any] = {"learning_starts": 64, "updates_per_frame": 0.1, "batch": 16, "net": MLP((16,))}
 SMALL = PPO(rollout=32, minibatch=64, epochs=1)
 CASES = {
     "ppo, continuous": (SMALL.with_(normalize_observations=True, normalize_rewards=True), "Pendulum-v1"),
@@ -35,7 +35,7 @@ CASES = {
         "CartPole-v1",
     ),
     "sac": (SAC(**REPLAY), "Pendulum-v1"),
-    "sac, discrete": (SAC(**REPLAY, twins="mean", policy_delay=2), "CartPole-v1"),
+    "sac, discrete": (SAC(**REPLAY, critic_reduction="mean", policy_delay=2), "CartPole-v1"),
     "crossq": (CrossQ(**REPLAY), "Pendulum-v1"),
     "crossq, discrete": (CrossQ(**REPLAY), "CartPole-v1"),
 }

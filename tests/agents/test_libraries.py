@@ -15,7 +15,7 @@ from torch import fx
 
 from rldsl import MLP, PPO
 from rldsl.agents.compiled import load
-from rldsl.agents.contract import Setting
+from rldsl.agents.contract import AgentContext
 from rldsl.agents.libraries import KEPT_DAYS, Libraries, digest_of, graph_digest
 from rldsl.agents.ppo import PPOAgent
 from rldsl.envs.classic import make
@@ -131,7 +131,7 @@ def test_an_origin_tells_settings_apart_and_users_code_has_none() -> None:
     spaces: Spaces = make("CartPole-v1", 1).spaces
 
     def origin(agent: PPO, num_envs: int = 4, implementation: type[PPOAgent] = PPOAgent) -> str | None:
-        return implementation(Setting([agent], [0], spaces, num_envs, frames=512)).origin("loss")
+        return implementation(AgentContext([agent], [0], spaces, num_envs, frames=512)).origin("loss")
 
     agent = PPO(rollout=8, minibatch=16)
     assert origin(agent) == origin(agent)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rldsl import PPO, Sarsa
-from rldsl.agents.contract import Setting
+from rldsl.agents.contract import AgentContext
 from rldsl.agents.normalization import Normalization
 from rldsl.envs import Discrete, Spaces, Step
 
@@ -18,7 +18,7 @@ BOTH = PPO(normalize_observations=True, normalize_rewards=True)
 
 def normalization(*agents: Any, critic: tuple[int, ...] | None = None) -> Normalization:
     spaces = Spaces((3,), np.dtype(np.float32), Discrete(2), critic_shape=critic)
-    return Normalization(agents[0], Setting(agents, range(len(agents)), spaces, num_envs=N, frames=100))
+    return Normalization(agents[0], AgentContext(agents, range(len(agents)), spaces, num_envs=N, frames=100))
 
 
 def observations(seed: int = 0) -> np.ndarray:

@@ -74,7 +74,12 @@ def values(pack: Pack, observations: np.ndarray) -> np.ndarray:
         return agent.network.unroll_value(params, seen.unsqueeze(2), starts, state).flatten().numpy()
 
 
-REPLAY: dict[str, Any] = {"start": 64, "updates_per_frame": 0.25, "batch": 32, "net": MLP((16,), activation="relu")}
+REPLAY: dict[str, Any] = {
+    "learning_starts": 64,
+    "updates_per_frame": 0.25,
+    "batch": 32,
+    "net": MLP((16,), activation="relu"),
+}
 OFF_POLICY: dict[str, Agent] = {
     "dqn": DQN(**REPLAY, lr=0.01, epsilon=0.1, target_every=20),
     "dqn_boltzmann": DQN(**REPLAY, lr=0.01, explore="boltzmann", temperature=0.1, dueling=True, double=True),
@@ -96,7 +101,7 @@ def test_replay_finds_the_better_arm(name: str, tmp_path: Path) -> None:
     pack = solve(tmp_path, OFF_POLICY[name], Bandit(num_envs=8), frames=2400)
     choice = pack.agent.policy(1, True, [0])(np.ones((1, 1, 1), np.float32), np.ones((1, 1), bool))
     assert choice == 1
-    assert curve(pack.directories[0].path)["return"][-1] > 0.8
+    assert curve(pack.directories[0].path)["episode_return"][-1] > 0.8
 
 
 @pytest.mark.parametrize("name", ["sac", "crossq"])
@@ -128,7 +133,7 @@ def test_replay_bootstraps_where_time_ran_out(name: str, ends: Any, expected: An
 
 def test_the_temperature_learns_to_keep_the_entropy(tmp_path: Path) -> None:
     """Nothing to choose between the arms for: without a reward the entropy settles at its target."""
-    agent = SAC(**REPLAY, lr=0.01, gamma=0.0, entropy_ratio=0.5, first_alpha=0.05)
+    agent = SAC(**REPLAY, lr=0.01, gamma=0.0, entropy_ratio=0.5, init_alpha=0.05)
     pack = solve(tmp_path, agent, Bandit(num_envs=8), frames=6400)
     assert curve(pack.directories[0].path)["entropy"][-1] == pytest.approx(0.5 * np.log(2), abs=0.12)
 
@@ -138,7 +143,7 @@ def test_the_better_arm_is_found(name: str, tmp_path: Path) -> None:
     pack = solve(tmp_path, (PLAIN | SARSA)[name], Bandit(num_envs=8), frames=4800)
     choice = pack.agent.policy(1, True, [0])(np.ones((1, 1, 1), np.float32), np.ones((1, 1), bool))
     assert choice == 1
-    assert curve(pack.directories[0].path)["return"][-1] > 0.9
+    assert curve(pack.directories[0].path)["episode_return"][-1] > 0.9
 
 
 @pytest.mark.parametrize("name", SARSA)
@@ -206,9 +211,9 @@ RECALLING = {
 def test_a_recurrent_network_recalls_what_it_saw(name: str, cell: str, tmp_path: Path) -> None:
     agent = RECALLING[name].with_(net=Recurrent((8,), cell=cell, size=8))
     pack = solve(tmp_path, agent, Recall(num_envs=16), frames=12_288)
-    assert curve(pack.directories[0].path)["return"][-1] > 0.9
+    assert curve(pack.directories[0].path)["episode_return"][-1] > 0.9
 
 
 def test_a_network_without_memory_cannot_recall(tmp_path: Path) -> None:
     pack = solve(tmp_path, RECALLING["ppo"].with_(net=MLP((16,))), Recall(num_envs=16), frames=12_288)
-    assert abs(curve(pack.directories[0].path)["return"][-1]) < 0.5
+    assert abs(curve(pack.directories[0].path)["episode_return"][-1]) < 0.5

@@ -15,7 +15,7 @@ from rldsl.spec.session import Session
 from rldsl.store.provenance import Provenance
 from rldsl.train.pack import Pack, open_directories
 
-SMALL = DQN(start=64, updates_per_frame=1.0, batch=16, net=MLP((16,)), target_every=12)
+SMALL = DQN(learning_starts=64, updates_per_frame=1.0, batch=16, net=MLP((16,)), target_every=12)
 
 
 def trained(agent: DQN, folder: Path, compile: Any) -> DQNAgent:
@@ -46,8 +46,8 @@ def test_steps_in_one_call_are_those_of_several(agent: DQN, tmp_path: Path) -> N
     assert alone.updates == together.updates == 128
     torch.testing.assert_close(alone.update.flat, together.update.flat, rtol=1e-3, atol=1e-4)
     torch.testing.assert_close(alone.target, together.target, rtol=1e-3, atol=1e-4)
-    for name, figures in alone.figures().items():
-        torch.testing.assert_close(figures, together.figures()[name], rtol=1e-2, atol=1e-3)
+    for name, metrics in alone.metrics().items():
+        torch.testing.assert_close(metrics, together.metrics()[name], rtol=1e-2, atol=1e-3)
     if alone.replay.priorities and together.replay.priorities:
         ours, theirs = (torch.from_numpy(one.replay.priorities.tree.levels[0]) for one in (alone, together))
         torch.testing.assert_close(ours, theirs, rtol=1e-2, atol=1e-3)
@@ -63,7 +63,7 @@ def test_steps_in_one_call_are_those_of_several(agent: DQN, tmp_path: Path) -> N
         ({"updates_per_frame": 0.5}, 2),
         ({"updates_per_frame": 0.3}, 1),
         ({"updates_per_frame": 0.25}, 1),
-        ({"start": 65}, 1),
+        ({"learning_starts": 65}, 1),
         ({"updates_per_frame": 6.0, "target_every": 100}, 4),
         ({"updates_per_frame": 4.0, "target_every": 1600}, MOST_TOGETHER),
     ],

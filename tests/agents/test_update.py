@@ -61,14 +61,14 @@ def test_members_move_as_plain_modules_under_torch_do(ours: Optimizer, theirs: C
         module.weight.data, module.bias.data = one.flat[member, :6].view(3, 2).T.clone(), one.flat[member, 6:].clone()
         modules.append((module, theirs(module.parameters(), LR[member].item())))
     for batch in batches(8):
-        figures = one(LR, MAX_NORM, SCALE, batch)
+        metrics = one(LR, MAX_NORM, SCALE, batch)
         for member, (module, optimizer) in enumerate(modules):
             optimizer.zero_grad()
             loss = SCALE["scale"][member] * (module(batch["x"][member]) - batch["y"][member]).square().mean()
             loss.backward()
             norm = nn.utils.clip_grad_norm_(module.parameters(), MAX_NORM[member].item())
             optimizer.step()
-            torch.testing.assert_close(figures[member], torch.stack([loss.detach(), norm]), rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(metrics[member], torch.stack([loss.detach(), norm]), rtol=1e-4, atol=1e-5)
             expected = torch.cat([module.weight.detach().T.flatten(), module.bias.detach()])
             torch.testing.assert_close(one.flat[member], expected, rtol=1e-4, atol=1e-5)
 
@@ -94,9 +94,9 @@ def test_several_steps_together_are_the_same_steps(before: Any) -> None:
     )
     for _ in range(2):
         three = batches(3)
-        figures = torch.stack([alone(LR, MAX_NORM, SCALE, batch) for batch in three])
+        metrics = torch.stack([alone(LR, MAX_NORM, SCALE, batch) for batch in three])
         many = {name: torch.stack([batch[name] for batch in three]) for name in three[0]}
-        assert torch.equal(together(LR, MAX_NORM, SCALE, many), figures)
+        assert torch.equal(together(LR, MAX_NORM, SCALE, many), metrics)
     assert torch.equal(together.flat, alone.flat)
     assert all(torch.equal(tensor, alone.state[name]) for name, tensor in together.state.items())
 
@@ -113,8 +113,8 @@ def test_a_compiled_update_equals_the_eager_one_and_each_has_its_own_loss() -> N
     for loss in (squared_error, absolute_error):
         eager, compiled = update(Adam(), loss=loss), update(Adam(), loss=loss, compiled=True)
         for step, batch in enumerate(batches(5)):
-            figures = [one(LR / (1 + step), MAX_NORM, SCALE, batch) for one in (eager, compiled)]
-            torch.testing.assert_close(*figures, rtol=1e-4, atol=1e-5)
+            metrics = [one(LR / (1 + step), MAX_NORM, SCALE, batch) for one in (eager, compiled)]
+            torch.testing.assert_close(*metrics, rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(eager.flat, compiled.flat, rtol=1e-4, atol=1e-5)
         for name, tensor in eager.state.items():
             torch.testing.assert_close(tensor, compiled.state[name], rtol=1e-4, atol=1e-5)

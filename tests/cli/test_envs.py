@@ -10,8 +10,8 @@ from project import Project
 
 from rldsl.cli.envs import chosen
 from rldsl.envs.contract import Discrete
+from rldsl.spec.implementation import implementation
 from rldsl.spec.known import ANY_OTHER, Known, known
-from rldsl.train.implementation import implementation
 
 LOADED = [one for one in known() if one.env.kind in ("classic", "box2d", "mujoco") or one.env.id == "Pong"]
 

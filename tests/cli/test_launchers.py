@@ -125,10 +125,10 @@ def test_a_place_that_lacks_a_method_is_a_sentence(made: Project) -> None:
 
         class Half(Launcher, frozen=True):
             kind: Literal["half"] = "half"
-            implementation: ClassVar[str] = f"{__name__}:Place"
+            implementation: ClassVar[str] = f"{__name__}:Backend"
 
 
-        class Place:
+        class Backend:
             def __init__(self, launcher, runs):
                 pass
 
@@ -141,4 +141,4 @@ def test_a_place_that_lacks_a_method_is_a_sentence(made: Project) -> None:
         "launchers/half.py",
     )
     text = said(made, "--only", "here", "--on", "half", "--detach", code=2)
-    assert "error: Half cannot run: Place has no offers, submit, states, cancel, fetch, last_words" in text
+    assert "error: Half cannot run: Backend has no offers, submit, states, cancel, fetch, last_words" in text

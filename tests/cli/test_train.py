@@ -55,17 +55,17 @@ def test_the_metrics_have_a_line_for_each_log_point(trained: Trained) -> None:
         episodes = [int(row["episodes"]) for row in points]
         assert episodes == sorted(episodes)
         assert 60 < episodes[-1] < 140, "random play keeps the pole up for about twenty steps"
-        assert 10 < float(points[-1]["return"]) < 40
-        assert float(points[-1]["length"]) == float(points[-1]["return"]), "a reward of 1 for each step"
-        means = [float(row["return"]) for row in points]
-        assert abs(float(points[-1]["return_ma"]) - sum(means) / len(means)) < 1e-9
+        assert 10 < float(points[-1]["episode_return"]) < 40
+        assert float(points[-1]["length"]) == float(points[-1]["episode_return"]), "a reward of 1 for each step"
+        means = [float(row["episode_return"]) for row in points]
+        assert abs(float(points[-1]["episode_return_ma"]) - sum(means) / len(means)) < 1e-9
         seconds = [float(row["seconds"]) for row in points]
         assert seconds == sorted(seconds)
 
 
 def test_seeds_differ(trained: Trained) -> None:
     one, other = trained.project.sessions
-    assert [row["return"] for row in rows(one)] != [row["return"] for row in rows(other)]
+    assert [row["episode_return"] for row in rows(one)] != [row["episode_return"] for row in rows(other)]
 
 
 def test_tensorboard_reads_the_same_numbers(trained: Trained) -> None:
@@ -73,7 +73,7 @@ def test_tensorboard_reads_the_same_numbers(trained: Trained) -> None:
     accumulator = EventAccumulator(str(path / "tb"))
     accumulator.Reload()
     points = rows(path)
-    for column in ("return", "return_ma", "length", "episodes"):
+    for column in ("episode_return", "episode_return_ma", "length", "episodes"):
         scalars = accumulator.Scalars(column)
         assert [one.step for one in scalars] == [int(row["frame"]) for row in points]
         for one, row in zip(scalars, points, strict=True):
@@ -145,7 +145,7 @@ def test_status_for_programs(trained: Trained) -> None:
         (f"{TRIAL.id}-s1", "done", 2000),
     ]
     last = rows(trained.project.sessions[0])[-1]
-    assert told[0]["mean_return"] == float(last["return_ma"])
+    assert told[0]["mean_return"] == float(last["episode_return_ma"])
     assert told[0]["target"] == 400
 
 

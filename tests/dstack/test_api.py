@@ -15,8 +15,8 @@ import pytest
 from rldsl.launch.contract import QueueSilent, QueueState, Refused
 from rldsl.launch.dstack import api as module
 from rldsl.launch.dstack.api import Api, DstackError, Server, find_server
+from rldsl.launch.dstack.backend import DstackBackend, state_of
 from rldsl.launch.dstack.executor import RESULT, parted, submit_runs
-from rldsl.launch.dstack.place import DstackPlace, state_of
 from rldsl.spec.dstack import Dstack
 
 RUNS = [
@@ -115,9 +115,9 @@ def test_a_server_that_is_not_there_is_silent(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("DSTACK_SERVER_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("DSTACK_TOKEN", "a-secret-token")
     with pytest.raises(QueueSilent, match="does not answer") as caught:
-        DstackPlace(Dstack(), Path()).states(["a"])
+        DstackBackend(Dstack(), Path()).states(["a"])
     assert "a-secret-token" not in str(caught.value) + repr(find_server())
-    assert DstackPlace(Dstack(), Path()).check()[0].ok is False
+    assert DstackBackend(Dstack(), Path()).check()[0].ok is False
 
 
 def test_the_server_is_found_by_the_environment_or_by_what_dstack_wrote(

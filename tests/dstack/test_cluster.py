@@ -23,8 +23,8 @@ from submitit.core.utils import FailedJobError
 from rldsl import Dstack
 from rldsl.launch.contract import QueueState, Refused
 from rldsl.launch.dstack.api import Api, DstackError, Server
+from rldsl.launch.dstack.backend import DstackBackend, state_of
 from rldsl.launch.dstack.executor import DstackExecutor, DstackJob
-from rldsl.launch.dstack.place import DstackPlace, state_of
 from rldsl.launch.jobs import LEAST, Resources
 from rldsl.monitor import queue
 from rldsl.store.checkpoint import load_checkpoint
@@ -83,7 +83,7 @@ class Story:
         return job
 
     def state(self, name: str) -> QueueState:
-        return DstackPlace(Dstack(), Path()).states([self.jobs[name].job_id])[self.jobs[name].job_id]
+        return DstackBackend(Dstack(), Path()).states([self.jobs[name].job_id])[self.jobs[name].job_id]
 
 
 @pytest.fixture(scope="module")
@@ -163,13 +163,13 @@ def kill_after_checkpoint(repo: Repo, cluster: Cluster) -> list[int]:
 
 def test_a_checked_place_has_a_server_a_fleet_secrets_and_results(story: Story) -> None:
     launcher = Dstack(results=RESULTS, secrets=("hf_token",))
-    assert {check.name: check.ok for check in DstackPlace(launcher, Path()).check()} == {
+    assert {check.name: check.ok for check in DstackBackend(launcher, Path()).check()} == {
         "server": True,
         "fleet": True,
         "secrets": True,
         "results": True,
     }
-    checks = DstackPlace(Dstack(fleets=("other",), secrets=("absent",)), Path()).check()
+    checks = DstackBackend(Dstack(fleets=("other",), secrets=("absent",)), Path()).check()
     words = {check.name: check.words for check in checks if not check.ok}
     assert "there is no fleet other" in words["fleet"]
     assert "no secret absent" in words["secrets"]
@@ -183,14 +183,16 @@ def test_the_monitor_shows_the_runs(story: Story) -> None:
 
 
 def test_offers_have_a_machine_and_a_price(story: Story) -> None:
-    until(lambda: any("$0.00/h" in line for line in DstackPlace(PLAIN, Path()).offers(LEAST)), "machines at rest")
-    lines = [one for one in DstackPlace(PLAIN, Path()).offers(Resources(1, 1)) if "$" in one]
+    until(lambda: any("$0.00/h" in line for line in DstackBackend(PLAIN, Path()).offers(LEAST)), "machines at rest")
+    lines = [one for one in DstackBackend(PLAIN, Path()).offers(Resources(1, 1)) if "$" in one]
     assert all("$0.00/h" in line and "L4" in line for line in lines[1:])
     assert (
         lines[0]
         == "each run asks for at least 1 cores, 1 GB, 1 GPU L4 or A10G 20 GB, spot or on demand, at most $1.00/h"
     )
-    assert DstackPlace(PLAIN.with_(gpu=("H100",)), Path()).offers(LEAST)[1:] == ["no machine is on offer that would do"]
+    assert DstackBackend(PLAIN.with_(gpu=("H100",)), Path()).offers(LEAST)[1:] == [
+        "no machine is on offer that would do"
+    ]
 
 
 def test_what_the_server_refuses_is_a_sentence(story: Story, tmp_path: Path) -> None:
@@ -263,7 +265,7 @@ def test_a_killed_job_is_tried_again_elsewhere_and_goes_on_bit_for_bit(
 
 
 def run_state(name: str) -> str:
-    return DstackPlace(Dstack(), Path()).states([name])[name].state
+    return DstackBackend(Dstack(), Path()).states([name])[name].state
 
 
 def assert_same_weights(hub: Hub, project: Project, other: Project) -> None:
@@ -302,7 +304,7 @@ def test_runs_that_have_ended_can_be_forgotten(story: Story) -> None:
     job = story.job("nowhere")
     Api().delete([job.job_id])
     until(lambda: not Api().runs([job.job_id]), "the run to be gone")
-    assert FLEET in DstackPlace(Dstack(), Path()).check()[1].words
+    assert FLEET in DstackBackend(Dstack(), Path()).check()[1].words
     assert DstackExecutor.affinity() == 0
 
 

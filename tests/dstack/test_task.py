@@ -17,8 +17,8 @@ import pytest
 from project import Project, events, until, work
 from submitit.core.utils import DelayedSubmission
 
+from rldsl.launch.dstack.backend import DstackBackend
 from rldsl.launch.dstack.configuration import CODE, FOLDER, JOBS, PLAN
-from rldsl.launch.dstack.place import DstackPlace
 from rldsl.launch.dstack.task import HostTask
 from rldsl.launch.jobs import Job
 from rldsl.launch.local import STOPPED
@@ -154,7 +154,7 @@ def test_a_session_that_began_here_goes_on_there(makes: Makes, hub: Hub) -> None
     until(lambda: here.sessions and checkpoints(here.session), PATIENCE)
     begun.send_signal(signal.SIGINT)
     begun.communicate(timeout=PATIENCE)
-    place = DstackPlace(Dstack(results=RESULTS, secrets=("hf_token",)), here.root / "runs")
+    place = DstackBackend(Dstack(results=RESULTS, secrets=("hf_token",)), here.root / "runs")
     machine = makes.machine()
     job = Job(machine.task.sessions, here.session, ())
     place.take_along([job])
@@ -172,7 +172,7 @@ def checkpoints(session: Path) -> list[Path]:
 
 
 def test_one_that_fails_for_good_is_not_an_error_that_dstack_would_try_again(makes: Makes, hub: Hub) -> None:
-    makes.experiment(more=", lr=1e38, grad_clip=None")
+    makes.experiment(more=", lr=1e38, max_grad_norm=None")
     machine = makes.machine()
     code, said = machine.run()
     assert code == 0, said
@@ -189,7 +189,7 @@ def test_what_cannot_be_taken_home_is_an_error(makes: Makes, hub: Hub, monkeypat
 
 
 def test_a_volume_is_written_to_and_nothing_is_asked_of_the_hub(makes: Makes, hub: Hub) -> None:
-    makes.experiment(more=", lr=1e38, grad_clip=None")
+    makes.experiment(more=", lr=1e38, max_grad_norm=None")
     volume = makes.project.root / "volume"
     before = len(hub.requests)
     code, said = makes.machine().run(results=str(volume), retried=False)

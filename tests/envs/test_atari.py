@@ -85,9 +85,9 @@ def test_a_lost_life_ends_the_episode_for_learning_and_the_game_goes_on() -> Non
     with rows_of(Atari("Breakout", **PLAIN)) as env:
         steps = played(env, [FIRE] * 150)
     over = next(at for at, step in enumerate(steps) if step.ended.size)
-    lost = [at for at, step in enumerate(steps[: over + 1]) if step.lost is not None and step.lost[0]]
-    assert len(lost) == 4 and over not in lost
-    for at in lost:
+    life_lost = [at for at, step in enumerate(steps[: over + 1]) if step.life_lost is not None and step.life_lost[0]]
+    assert len(life_lost) == 4 and over not in life_lost
+    for at in life_lost:
         step = steps[at]
         assert not step.terminated[0] and not step.truncated[0] and not step.ended.size
         assert step.to_learn().terminated[0]
@@ -98,7 +98,7 @@ def test_a_lost_life_ends_the_episode_for_learning_and_the_game_goes_on() -> Non
 def test_life_loss_can_be_left_alone() -> None:
     with rows_of(Atari("Breakout", life_loss=False, **PLAIN)) as env:
         steps = played(env, [FIRE] * 150)
-    assert all(step.lost is None for step in steps)
+    assert all(step.life_lost is None for step in steps)
     assert sum(step.to_learn().terminated[0] for step in steps) == sum(step.ended.size for step in steps) > 0
 
 
@@ -106,7 +106,7 @@ def test_life_loss_can_be_left_alone() -> None:
 def test_fire_at_the_start_serves_the_ball(fire_reset: bool, loses: bool) -> None:
     with rows_of(Atari("Breakout", fire_reset=fire_reset, **PLAIN)) as env:
         steps = played(env, [IDLE] * 60)
-    assert any(step.lost is not None and step.lost[0] for step in steps) is loses
+    assert any(step.life_lost is not None and step.life_lost[0] for step in steps) is loses
 
 
 def test_the_score_is_raw_and_the_lesson_its_sign() -> None:

@@ -49,7 +49,7 @@ def test_after_a_stop_training_goes_on_and_the_games_start_anew(tmp_path: Path) 
     assert curve(whole.directories[0].path)["frame"].tolist() == [32, 64, 96, 128]
 
 
-REPLAYED: dict[str, Any] = {"start": 48, "updates_per_frame": 0.125, "batch": 8, "buffer": 200, "net": SMALL}
+REPLAYED: dict[str, Any] = {"learning_starts": 48, "updates_per_frame": 0.125, "batch": 8, "buffer": 200, "net": SMALL}
 OFF_POLICY = {
     "dqn": DQN(**REPLAYED, double=True, dueling=True, prioritized=Prioritized(), n_step=3),
     "sac": SAC(**REPLAYED),

@@ -56,7 +56,7 @@ def test_a_step_is_learned_from_as_it_is_unless_it_says_otherwise() -> None:
 
 
 def test_a_lesson_takes_the_place_of_the_reward() -> None:
-    step = raw_step(lesson=np.array([1.0, 0.0, -1.0]))
+    step = raw_step(learning_reward=np.array([1.0, 0.0, -1.0]))
     learned = step.to_learn()
     assert learned.reward.tolist() == [1.0, 0.0, -1.0] and learned.terminated is step.terminated
     assert step.reward.tolist() == [7.0, 0.0, -3.0], "the score stays"
@@ -64,7 +64,7 @@ def test_a_lesson_takes_the_place_of_the_reward() -> None:
 
 
 def test_a_lost_life_is_an_end_to_the_learner_alone() -> None:
-    step = raw_step(lost=np.array([True, False, False]))
+    step = raw_step(life_lost=np.array([True, False, False]))
     learned = step.to_learn()
     assert learned.terminated.tolist() == [True, False, True] and learned.reward is step.reward
     assert learned.ended.tolist() == [2] and len(learned.final_observation) == 1, "no episode ended for it"

@@ -11,7 +11,7 @@ import pytest
 from rldsl.envs import Continuous, EnvError, Step, VectorEnv
 from rldsl.envs.envpool import EnvPoolEnv
 from rldsl.spec.environment import Atari, Box2D, Classic, Environment, Gym, MuJoCo
-from rldsl.train.implementation import implementation
+from rldsl.spec.implementation import implementation
 
 needs_envpool = pytest.mark.skipif(find_spec("envpool") is None, reason="the extra `envpool` is not installed")
 BACKENDS = [pytest.param("gymnasium"), pytest.param("envpool", marks=needs_envpool)]

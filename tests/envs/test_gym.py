@@ -11,7 +11,7 @@ from gymnasium.envs.registration import register
 from rldsl.envs import Continuous, Discrete, EnvError
 from rldsl.envs.gym import GymnasiumEnv
 from rldsl.spec.environment import Gym, Wrapper
-from rldsl.train.implementation import implementation
+from rldsl.spec.implementation import implementation
 
 UNIT = spaces.Box(-1.0, 1.0, (2,), np.float64)
 

@@ -18,8 +18,8 @@ from rldsl.envs import EnvError, Step, VectorEnv
 from rldsl.envs.playground import PlaygroundEnv, Task, _view, load
 from rldsl.spec.catalog import DMControlId, RobotId
 from rldsl.spec.environment import Playground
+from rldsl.spec.implementation import implementation
 from rldsl.store.states import join_state, split_state
-from rldsl.train.implementation import implementation
 
 LIMIT = 10
 SEEDS = [5, 11, 7]

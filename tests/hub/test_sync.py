@@ -14,8 +14,8 @@ from rldsl.hub.repository import Repository
 from rldsl.hub.retry import HubError
 from rldsl.hub.snapshot import snapshot, travels
 from rldsl.hub.sync import Sync, merged
+from rldsl.store.append_only_ring import AppendOnlyRing
 from rldsl.store.checkpoint import checkpoint_frames, load_checkpoint, save_checkpoint
-from rldsl.store.growing import Growing
 from rldsl.store.journal import fold, read_journal
 from rldsl.store.metrics import MetricsWriter, last_row
 from rldsl.store.session_dir import SessionDir
@@ -33,19 +33,19 @@ class Work:
     def __init__(self, runs: Path) -> None:
         self.runs = runs
         self.directory = SessionDir.create(runs, SESSION, {"experiment": "cartpole/ppo"}, "# gin\n")
-        self.metrics = MetricsWriter(self.directory.metrics, ["frame", "return"])
+        self.metrics = MetricsWriter(self.directory.metrics, ["frame", "episode_return"])
         self.saved: dict[int, Any] = {}
 
     def go(self, frame: int) -> Path:
-        self.metrics.write({"frame": frame, "return": frame / 7})
+        self.metrics.write({"frame": frame, "episode_return": frame / 7})
         state = {"weights": np.full(9, float(frame)), "replay": self._replay(frame)}
         path = save_checkpoint(self.directory.checkpoints, frame, state)
         self.directory.journal.append("checkpoint", frame=frame)
         return path
 
-    def _replay(self, frame: int) -> Growing:
+    def _replay(self, frame: int) -> AppendOnlyRing:
         rows = np.arange(LAP, dtype=np.float64)
-        return Growing(0, frame, LAP, lambda first, last: {"row": rows[first:last]}, self.saved)
+        return AppendOnlyRing(0, frame, LAP, lambda first, last: {"row": rows[first:last]}, self.saved)
 
     def sync(self) -> Sync:
         return Sync(Repository(NAME, SHORT), self.runs, [SESSION])
@@ -111,7 +111,7 @@ def test_only_what_changed_is_pushed(hub: Hub, work: Work) -> None:
     assert sync.push()
     assert not sync.push()
     commits = len(hub.repo(NAME).commits)
-    work.metrics.write({"frame": 20, "return": 1.0})
+    work.metrics.write({"frame": 20, "episode_return": 1.0})
     assert sync.push()
     assert short(hub.repo(NAME).written[-1]) == {"metrics.csv"}
     assert len(hub.repo(NAME).commits) == commits + 1
@@ -249,7 +249,7 @@ def test_a_copy_is_whole_at_any_moment(work: Work, tmp_path: Path) -> None:
         for frame in range(1, 10_000):
             if stop.is_set():
                 return
-            work.metrics.write({"frame": frame, "return": 1.0})
+            work.metrics.write({"frame": frame, "episode_return": 1.0})
             save_checkpoint(work.directory.checkpoints, frame, {"weights": np.full(9, float(frame))})
 
     work.go(0)

@@ -10,7 +10,7 @@ import pytest
 from project import until
 
 from rldsl.launch import machine
-from rldsl.launch.background import LocalPlace
+from rldsl.launch.background import LocalBackend
 from rldsl.launch.jobs import Job, Resources
 from rldsl.launch.local import LocalRun, processes
 from rldsl.launch.tickets import new_submission
@@ -23,13 +23,13 @@ def job(root: Path, name: str, code: str, gpus: int = 0) -> Job:
     return Job((name,), root / name, (sys.executable, "-c", code), Resources(1, gpus), cwd=root)
 
 
-def states(place: LocalPlace, ids: list[str]) -> list[tuple[str, str]]:
+def states(place: LocalBackend, ids: list[str]) -> list[tuple[str, str]]:
     found = place.states(ids)
     return [(found[id].state, found[id].reason) for id in ids]
 
 
 def test_jobs_run_one_after_the_other_and_each_end_is_told(tmp_path: Path) -> None:
-    place = LocalPlace(Local(parallel=1), tmp_path)
+    place = LocalBackend(Local(parallel=1), tmp_path)
     jobs = [job(tmp_path, str(code), f"raise SystemExit({code})") for code in (0, 7, 3)]
     jobs.append(job(tmp_path, "killed", "import os; os.kill(os.getpid(), 9)"))
     ids = place.submit(jobs, tmp_path, new_submission(tmp_path))
@@ -38,7 +38,7 @@ def test_jobs_run_one_after_the_other_and_each_end_is_told(tmp_path: Path) -> No
 
 
 def test_cancelling_ends_what_runs_and_what_waits(tmp_path: Path) -> None:
-    place = LocalPlace(Local(parallel=1), tmp_path)
+    place = LocalBackend(Local(parallel=1), tmp_path)
     ids = place.submit([job(tmp_path, str(n), SLEEP) for n in range(3)], tmp_path, new_submission(tmp_path))
     until(lambda: states(place, ids)[0][0] == "running")
     assert [state for state, _ in states(place, ids)] == ["running", "pending", "pending"]
@@ -50,7 +50,7 @@ def test_cancelling_ends_what_runs_and_what_waits(tmp_path: Path) -> None:
 
 
 def test_jobs_whose_keeper_is_gone_have_failed(tmp_path: Path) -> None:
-    place = LocalPlace(Local(), tmp_path)
+    place = LocalBackend(Local(), tmp_path)
     folder = new_submission(tmp_path)
     ids = place.submit([job(tmp_path, "a", "pass")], tmp_path, folder)
     until(lambda: states(place, ids)[0][0] == "done")

@@ -118,16 +118,16 @@ def test_the_worker_finds_its_sessions_by_the_command_of_its_job(tmp_path: Path)
     made = experiment("x").env(Classic("CartPole-v1")).agent(Random()).frames(1000).seeds(3).build()
     plan = make_plan([Overridden(made)])
     plan.save(tmp_path / "plan.json")
-    standings = Existing(tmp_path).standings(next(plan.rows()))
+    planned_sessions = Existing(tmp_path).planned(next(plan.rows()))
     origin = ["python", "exp.py", "--token=hf_secretsecretsecretsecretsecretsecret"]
     maker = JobMaker(tmp_path / "plan.json", tmp_path, tmp_path / "exp.py", origin)
-    made_job = maker.job(standings[1:])
+    made_job = maker.job(planned_sessions[1:])
     assert made_job.command[:3] == (sys.executable, "-m", "rldsl.train")
     options = worker._parse(list(made_job.command[3:]))
     assert options.file == tmp_path / "exp.py"
     assert "secretsecret" not in json.dumps(options.command)
     sessions = worker.planned_sessions(options.plan, options.session)
-    assert [session.id for session in sessions] == list(made_job.sessions) == [one.id for one in standings[1:]]
+    assert [session.id for session in sessions] == list(made_job.sessions) == [one.id for one in planned_sessions[1:]]
     assert made_job.directory == tmp_path / sessions[0].directory
 
 

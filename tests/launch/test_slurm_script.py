@@ -16,7 +16,7 @@ from submitit.slurm.slurm import _make_sbatch_string
 
 from rldsl import Slurm, SpecError
 from rldsl.launch.jobs import LEAST, Job, Resources
-from rldsl.launch.slurm import SlurmPlace
+from rldsl.launch.slurm import SlurmBackend
 
 TOUCH = "touch canary"
 NASTY = [f"$({TOUCH})", f"`{TOUCH}`", f"; {TOUCH};", f"' ; {TOUCH} ; '", f'"; {TOUCH}; "', "\\", "\n"]
@@ -28,7 +28,7 @@ FIELDS = ("partition", "account", "qos", "gpu", "constraint")
 
 
 def script(launcher: Slurm, job: Job, folder: Path) -> str:
-    parameters = SlurmPlace(launcher, folder).parameters([job])
+    parameters = SlurmBackend(launcher, folder).parameters([job])
     return _make_sbatch_string("python job", folder, map_count=1, **parameters)
 
 
@@ -111,8 +111,8 @@ def test_setup_lines_may_use_what_is_there(tmp_path: Path) -> None:
 
 def test_resources_are_of_the_job_unless_the_profile_says_otherwise() -> None:
     heavy = job(resources=Resources(cpus=4, gpus=1))
-    assert SlurmPlace(Slurm(), Path()).parameters([heavy])["gres"] == "gpu:1"
-    said = SlurmPlace(Slurm(cpus=2, gpus=2, gpu="a100", memory_gb=1.5, hours=0.01), Path()).parameters([heavy])
+    assert SlurmBackend(Slurm(), Path()).parameters([heavy])["gres"] == "gpu:1"
+    said = SlurmBackend(Slurm(cpus=2, gpus=2, gpu="a100", memory_gb=1.5, hours=0.01), Path()).parameters([heavy])
     assert (said["cpus_per_task"], said["gres"], said["mem"], said["time"]) == (2, "gpu:a100:2", "1536M", 1)
     assert said["signal_delay_s"] == 20, "a third of its minute"
 
@@ -121,4 +121,4 @@ def test_a_run_directory_that_slurm_would_misread_is_refused(tmp_path: Path) -> 
     folder = tmp_path / "100%j"
     folder.mkdir()
     with pytest.raises(SpecError, match="choose a run directory without %"):
-        SlurmPlace(Slurm(), tmp_path)._submit_array([job()], folder)
+        SlurmBackend(Slurm(), tmp_path)._submit_array([job()], folder)

@@ -10,11 +10,11 @@ from project import events
 
 from rldsl import Classic, Random, Slurm, experiment
 from rldsl.launch.contract import QueueSilent, Refused
-from rldsl.launch.held import Queues
-from rldsl.launch.slurm import SlurmPlace
+from rldsl.launch.queues import Queues
+from rldsl.launch.slurm import SlurmBackend
 from rldsl.launch.submit import Submitter, packs_of, reconcile
 from rldsl.launch.tickets import Ticket, newest, read_tickets, write_tickets
-from rldsl.plan.existing import Existing, Standing
+from rldsl.plan.existing import Existing, PlannedSession
 from rldsl.plan.overrides import Overridden
 from rldsl.plan.plan import Plan, make_plan
 
@@ -26,8 +26,8 @@ def plan(frames: int = 1000) -> Plan:
     return make_plan([Overridden(made)])
 
 
-def standings(one: Plan, runs: Path) -> list[Standing]:
-    return [standing for row in one.rows() for standing in Existing(runs).standings(row)]
+def planned_sessions(one: Plan, runs: Path) -> list[PlannedSession]:
+    return [planned for row in one.rows() for planned in Existing(runs).planned(row)]
 
 
 def ticket(job: str, *sessions: str, name: str = "x") -> Ticket:
@@ -51,7 +51,7 @@ def test_what_is_live_stays_what_is_not_is_missing_and_what_is_not_planned_is_st
     tmp_path: Path, squeue: Path
 ) -> None:
     one = plan()
-    first, second, third = standings(one, tmp_path)
+    first, second, third = planned_sessions(one, tmp_path)
     tickets = [
         ticket("1_0", first.id),
         ticket("1_1", second.id),
@@ -70,7 +70,7 @@ def test_what_is_live_stays_what_is_not_is_missing_and_what_is_not_planned_is_st
 
 def test_a_queue_that_does_not_answer_is_never_taken_for_an_empty_one(tmp_path: Path, squeue: Path) -> None:
     one = plan()
-    first, *_ = standings(one, tmp_path)
+    first, *_ = planned_sessions(one, tmp_path)
     write_tickets(tmp_path, [ticket("1", first.id)])
     write(squeue, "echo 'Unable to contact slurm controller' >&2; exit 1")
     with pytest.raises(QueueSilent, match="Unable to contact slurm controller: what it has is not known, nothing was"):
@@ -89,16 +89,16 @@ def test_the_newest_ticket_of_a_session_counts_and_broken_lines_do_not(tmp_path:
 def test_of_jobs_that_are_refused_those_before_them_are_written_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def submit(self: SlurmPlace, jobs: list[object], code: Path, folder: Path) -> list[str]:
+    def submit(self: SlurmBackend, jobs: list[object], code: Path, folder: Path) -> list[str]:
         raise Refused("sbatch refused the jobs: too many", ["7_0", "7_1"])
 
-    monkeypatch.setattr(SlurmPlace, "submit", submit)
+    monkeypatch.setattr(SlurmBackend, "submit", submit)
     (tmp_path / "exp.py").write_text("")
     one, runs = plan(), tmp_path / "runs"
     one.save(tmp_path / "plan.json")
     submitter = Submitter(tmp_path / "plan.json", runs, tmp_path / "exp.py", [sys.executable], LAUNCHER)
     with pytest.raises(Refused, match="too many"):
-        submitter.submit(standings(one, runs))
+        submitter.submit(planned_sessions(one, runs))
     assert [one.job_id for one in read_tickets(runs)] == ["7_0", "7_1"]
     told = [[event["event"] for event in events(path)] for path in sorted(runs.glob("*/*/seed-*"))]
     assert told == [["created", "submitted"], ["created", "submitted"], ["created"]]
@@ -106,7 +106,7 @@ def test_of_jobs_that_are_refused_those_before_them_are_written_down(
 
 
 def test_packs_are_as_large_as_the_launcher_lets_them_be(tmp_path: Path) -> None:
-    three = standings(plan(), tmp_path)
+    three = planned_sessions(plan(), tmp_path)
     assert [len(pack) for pack in packs_of(three, LAUNCHER)] == [1, 1, 1]
     assert [len(pack) for pack in packs_of(three, Slurm())] == [3]
     assert [len(pack) for pack in packs_of(three, Slurm(members=2))] == [2, 1]

@@ -19,7 +19,17 @@ from rldsl.spec.session import Session
 from rldsl.store.metrics import MetricsWriter
 from rldsl.store.session_dir import SessionDir
 
-COLUMNS = ("frame", "seconds", "fps", "episodes", "return", "return_ma", "length", "policy_loss", "entropy")
+COLUMNS = (
+    "frame",
+    "seconds",
+    "fps",
+    "episodes",
+    "episode_return",
+    "episode_return_ma",
+    "length",
+    "policy_loss",
+    "entropy",
+)
 
 
 def sessions_of(builder: ExperimentBuilder) -> list[Session]:
@@ -35,7 +45,13 @@ def cartpole(name: str = "cartpole") -> ExperimentBuilder:
 def row(frame: int, value: float) -> dict[str, Any]:
     """A log point."""
     seconds = frame / 1000
-    numbers = {"seconds": seconds, "fps": 1000.0, "episodes": frame // 100, "return": value, "return_ma": value}
+    numbers = {
+        "seconds": seconds,
+        "fps": 1000.0,
+        "episodes": frame // 100,
+        "episode_return": value,
+        "episode_return_ma": value,
+    }
     return {"frame": frame, **numbers, "length": value, "policy_loss": -0.01, "entropy": 0.6}
 
 

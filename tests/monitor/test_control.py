@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from project import Project, until
 
-from rldsl.launch.again import repeat_command, resume_job
+from rldsl.launch.resume import repeat_command, resume_job
 from rldsl.launch.stop import ask_to_stop
 from rldsl.monitor.control import resume_request, stop_request
 from rldsl.monitor.facts import Index

@@ -27,23 +27,23 @@ def writer(tmp_path: Path) -> MetricsWriter:
 def test_a_curve_grows_with_its_file(tmp_path: Path, writer: MetricsWriter) -> None:
     curve = Curve(tmp_path, ".")
     assert not curve.read()
-    assert curve.points("frame", "return")[0].size == 0
+    assert curve.points("frame", "episode_return")[0].size == 0
     writer.write(row(100, 1.0))
     assert curve.read()
     writer.write(row(200, 2.0))
     assert curve.read()
-    x, y = curve.points("frame", "return")
+    x, y = curve.points("frame", "episode_return")
     assert (x.tolist(), y.tolist()) == ([100, 200], [1.0, 2.0])
     assert not curve.read()
 
 
 def test_points_that_are_not_known_are_left_out(tmp_path: Path, writer: MetricsWriter) -> None:
-    writer.write({**row(100, 1.0), "return": None})
-    writer.write({**row(200, 2.0), "return": float("nan")})
+    writer.write({**row(100, 1.0), "episode_return": None})
+    writer.write({**row(200, 2.0), "episode_return": float("nan")})
     writer.write(row(300, 3.0))
     curve = Curve(tmp_path, ".")
     curve.read()
-    assert curve.points("frame", "return")[0].tolist() == [300]
+    assert curve.points("frame", "episode_return")[0].tolist() == [300]
     assert curve.points("frame", "no such figure")[0].size == 0
 
 
@@ -55,7 +55,7 @@ def test_memory_is_bounded_and_the_newest_point_is_kept(
     for frame in range(1, 200):
         writer.write(row(frame, float(frame)))
         curve.read()
-    x, y = curve.points("frame", "return")
+    x, y = curve.points("frame", "episode_return")
     assert len(x) <= 18
     assert x[0] == 1
     assert x[-1] == y[-1] == 199
@@ -70,7 +70,7 @@ def test_a_file_that_starts_over_is_read_anew(tmp_path: Path, writer: MetricsWri
     (tmp_path / "metrics.csv").unlink()
     MetricsWriter(tmp_path / "metrics.csv", COLUMNS).write(row(50, 5.0))
     curve.read()
-    assert curve.points("frame", "return")[0].tolist() == [50]
+    assert curve.points("frame", "episode_return")[0].tolist() == [50]
 
 
 def test_the_metrics_are_those_of_the_files(tmp_path: Path, writer: MetricsWriter) -> None:

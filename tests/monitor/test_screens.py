@@ -72,9 +72,9 @@ def test_the_keys_of_the_curves(house: House) -> None:
         await driver.press("s")
         assert len(chart.lines) == 4
         await driver.press("m")
-        assert screen.metric == "return_ma"
+        assert screen.metric == "episode_return_ma"
         await driver.press("M")
-        assert screen.metric == "return"
+        assert screen.metric == "episode_return"
         await driver.press("L")
         assert chart.log_axis
         await driver.press("x")

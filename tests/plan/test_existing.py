@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rldsl import Classic, Random, experiment
-from rldsl.plan.existing import Existing, Standing
+from rldsl.plan.existing import Existing, PlannedSession
 from rldsl.plan.overrides import Overridden
 from rldsl.plan.plan import Row, make_plan
 from rldsl.spec.gin_text import session_gin
@@ -25,19 +25,19 @@ def directory(runs: Path, planned: Row) -> SessionDir:
     return SessionDir.create(runs, session.directory, session.record(), session_gin(session))
 
 
-def standing(runs: Path, planned: Row) -> Standing:
-    return Existing(runs).standings(planned)[0]
+def planned(runs: Path, planned: Row) -> PlannedSession:
+    return Existing(runs).planned(planned)[0]
 
 
 def test_what_is_not_there_is_new(tmp_path: Path) -> None:
-    one = standing(tmp_path / "runs", row())
+    one = planned(tmp_path / "runs", row())
     assert (one.report.state, one.left) == ("new", 1000)
     assert not (tmp_path / "runs").exists()
 
 
 def test_a_session_that_was_made_and_never_started_is_new(tmp_path: Path) -> None:
     directory(tmp_path, row())
-    assert standing(tmp_path, row()).report.state == "new"
+    assert planned(tmp_path, row()).report.state == "new"
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_the_journal_says_how_a_session_stands(tmp_path: Path, events: list[str]
     made = directory(tmp_path, row())
     for event in events:
         made.journal.append(event, frame=400)
-    one = standing(tmp_path, row())
+    one = planned(tmp_path, row())
     assert (one.report.state, one.left) == (state, left)
 
 
@@ -62,15 +62,15 @@ def test_a_session_that_a_live_process_holds_is_running(tmp_path: Path) -> None:
     made = directory(tmp_path, row())
     with made.claim():
         made.journal.append("started", frame=0)
-        assert standing(tmp_path, row()).report.state == "running"
-    assert standing(tmp_path, row()).report.state == "resume"
+        assert planned(tmp_path, row()).report.state == "running"
+    assert planned(tmp_path, row()).report.state == "resume"
 
 
 def test_only_the_same_work_counts_as_there(tmp_path: Path) -> None:
     directory(tmp_path, row()).journal.append("done", frame=1000)
-    assert standing(tmp_path, row()).report.state == "done"
-    assert standing(tmp_path, row(frames=1001)).report.state == "new"
-    assert [one.report.state for one in Existing(tmp_path).standings(row(seeds=2))] == ["done", "new"]
+    assert planned(tmp_path, row()).report.state == "done"
+    assert planned(tmp_path, row(frames=1001)).report.state == "new"
+    assert [one.report.state for one in Existing(tmp_path).planned(row(seeds=2))] == ["done", "new"]
 
 
 def finished(runs: Path, planned: Row, seconds: float) -> None:
@@ -80,13 +80,13 @@ def finished(runs: Path, planned: Row, seconds: float) -> None:
 
 
 def test_an_estimate_comes_from_earlier_sessions_of_the_kind(tmp_path: Path) -> None:
-    assert Existing(tmp_path).seconds_left(standing(tmp_path, row(5000))) is None
+    assert Existing(tmp_path).seconds_left(planned(tmp_path, row(5000))) is None
     for num_envs, seconds in ((1, 10.0), (2, 20.0), (4, 100.0)):
         finished(tmp_path, row(1000, num_envs=num_envs), seconds)
-    assert Existing(tmp_path).seconds_left(standing(tmp_path, row(5000))) == pytest.approx(100)
+    assert Existing(tmp_path).seconds_left(planned(tmp_path, row(5000))) == pytest.approx(100)
     acrobot = experiment("x").env(Classic("Acrobot-v1")).agent(Random()).frames(5000).build()
     other = next(make_plan([Overridden(acrobot)]).rows())
-    assert Existing(tmp_path).seconds_left(standing(tmp_path, other)) is None
+    assert Existing(tmp_path).seconds_left(planned(tmp_path, other)) is None
 
 
 def test_a_session_that_has_run_a_while_is_estimated_by_its_own_speed(tmp_path: Path) -> None:
@@ -94,9 +94,9 @@ def test_a_session_that_has_run_a_while_is_estimated_by_its_own_speed(tmp_path: 
     slow = directory(tmp_path, row(5000))
     slow.journal.append("started", frame=0)
     slow.journal.append("checkpoint", frame=1000, seconds=1000.0)
-    assert Existing(tmp_path).seconds_left(standing(tmp_path, row(5000))) == pytest.approx(4000)
+    assert Existing(tmp_path).seconds_left(planned(tmp_path, row(5000))) == pytest.approx(4000)
 
 
 def test_what_is_done_takes_no_more_time(tmp_path: Path) -> None:
     finished(tmp_path, row(1000), 10.0)
-    assert Existing(tmp_path).seconds_left(standing(tmp_path, row(1000))) == 0
+    assert Existing(tmp_path).seconds_left(planned(tmp_path, row(1000))) == 0

@@ -25,7 +25,7 @@ from rldsl import (
     Sarsa,
     experiment,
 )
-from rldsl.plan.existing import Standing
+from rldsl.plan.existing import PlannedSession
 from rldsl.plan.overrides import Overridden
 from rldsl.plan.packs import make_packs, most_members, pack_key
 from rldsl.plan.plan import Row, make_plan
@@ -94,7 +94,7 @@ def test_members_are_alike_in_all_else(agent: Agent, name: str) -> None:
     assert pack_key(trial(other)) != pack_key(trial(agent))
 
 
-@pytest.mark.parametrize("name", ["grad_clip", "critic_lr"])
+@pytest.mark.parametrize("name", ["max_grad_norm", "critic_lr"])
 def test_what_one_has_and_another_has_not_keeps_them_apart(name: str) -> None:
     assert pack_key(trial(PPO(**{name: None}))) != pack_key(trial(PPO(**{name: 0.5})))
 
@@ -155,11 +155,11 @@ def test_how_many_members_pay(agent: Agent, compute: Compute, most: int) -> None
     assert most_members(trial(agent, compute=compute)) == most
 
 
-def standings(seeds: int, agent: Agent | None = None, frames: list[int] | None = None) -> list[Standing]:
+def planned_sessions(seeds: int, agent: Agent | None = None, frames: list[int] | None = None) -> list[PlannedSession]:
     made = experiment("x").env(CARTPOLE).agent(agent or PPO()).frames(1e6).seeds(seeds).build()
     row: Row = next(make_plan([Overridden(made)]).rows())
     at = frames or [0] * seeds
-    return [Standing(row, seed, row.directory(seed), StateReport(frame=at[seed])) for seed in row.seeds]
+    return [PlannedSession(row, seed, row.directory(seed), StateReport(frame=at[seed])) for seed in row.seeds]
 
 
 @pytest.mark.parametrize(
@@ -176,18 +176,21 @@ def standings(seeds: int, agent: Agent | None = None, frames: list[int] | None =
     ],
 )
 def test_packs_are_as_few_as_may_be_but_keep_every_process_busy(seeds: int, processes: int, sizes: list[int]) -> None:
-    packs = make_packs(standings(seeds), processes)
+    packs = make_packs(planned_sessions(seeds), processes)
     assert [len(pack) for pack in packs] == sizes
     assert sorted(one.seed for pack in packs for one in pack) == list(range(seeds))
 
 
 def test_sessions_at_different_frames_are_not_packed() -> None:
-    packs = make_packs(standings(4, frames=[0, 500, 0, 500]), processes=1)
+    packs = make_packs(planned_sessions(4, frames=[0, 500, 0, 500]), processes=1)
     assert sorted([one.seed for one in pack] for pack in packs) == [[0, 2], [1, 3]]
 
 
 def test_only_what_may_differ_is_packed_across_trials() -> None:
-    rates, other = standings(2, PPO(lr=1e-3)) + standings(2, PPO(lr=1e-2)), standings(2, PPO(epochs=3))
+    rates, other = (
+        planned_sessions(2, PPO(lr=1e-3)) + planned_sessions(2, PPO(lr=1e-2)),
+        planned_sessions(2, PPO(epochs=3)),
+    )
     packs = make_packs(rates + other, processes=1)
     assert sorted(len(pack) for pack in packs) == [2, 4]
     assert len({pack_key(one.row.trial) for one in packs[0]}) == 1

@@ -85,7 +85,7 @@ def test_a_count_is_positive(given: float) -> None:
         (lambda: PPO(gamma="high"), "PPO.gamma should be a valid number, got 'high'"),
         (lambda: PPO(gamma=float("nan")), "PPO.gamma should be a finite number, got nan"),
         (lambda: PPO(gamma=True), "PPO.gamma should be a valid number, got True"),
-        (lambda: PPO(grad_clip=0), "PPO.grad_clip should be greater than 0, got 0"),
+        (lambda: PPO(max_grad_norm=0), "PPO.max_grad_norm should be greater than 0, got 0"),
         (lambda: PPO(log_std=3), "PPO.log_std should be less than or equal to 2, got 3"),
         (lambda: PPO(squash=1), "PPO.squash should be a valid boolean, got 1"),
         (lambda: MLP((64, 0)), "MLP.hidden.1 should be greater than 0, got 0"),

@@ -23,11 +23,11 @@ GOLDEN = {
     "gym": Trial(agent=Random(), env=Gym("pkg:Mine-v0", kwargs={"size": 3}), budget=Budget(1e3)),
 }
 IDS = {
-    "random": "de952a9ff48c",
-    "ppo": "a8de2d7947a7",
-    "hopper": "b69d7e795513",
-    "atari": "9abd5a81bbf8",
-    "gym": "7a0f6ca21858",
+    "random": "3c4edd81075b",
+    "ppo": "82aab2cf489f",
+    "hopper": "07a64dec68d6",
+    "atari": "b01933505b35",
+    "gym": "32e858d7f40e",
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rldsl.store import load_checkpoint, save_checkpoint
 from rldsl.store.ahead import AHEAD, SegmentsAhead
-from rldsl.store.growing import SEGMENTS, Growing
+from rldsl.store.append_only_ring import SEGMENTS, AppendOnlyRing
 
 from .test_growing import Ring
 
@@ -17,9 +17,9 @@ LARGE = 32
 
 
 class LargeRing(Ring):
-    def state(self) -> dict[str, Growing]:
+    def state(self) -> dict[str, AppendOnlyRing]:
         small = super().state()["ring"]
-        return {"ring": Growing(small.first, small.last, small.lap, small.read, small.saved, LARGE)}
+        return {"ring": AppendOnlyRing(small.first, small.last, small.lap, small.read, small.saved, LARGE)}
 
     def grow(self, count: int, ahead: SegmentsAhead) -> None:
         for _ in range(count):

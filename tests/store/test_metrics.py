@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -160,3 +161,12 @@ def test_killed_and_resumed_writers_leave_every_frame_once(tmp_path, child):
         frames = read_metrics(path)["frame"]
         assert frames == list(range(len(frames)))
         assert len(frames) > acknowledged
+
+
+def test_columns_of_schema_1_are_read_by_their_names_of_today(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.csv"
+    path.write_text("frame,return,return_ma,length\n10,1.5,1.25,3.0\n")
+    row = {"frame": 10, "episode_return": 1.5, "episode_return_ma": 1.25, "length": 3.0}
+    assert last_row(path) == row
+    assert MetricsReader(path).read_new() == [row]
+    assert read_metrics(path) == {name: [value] for name, value in row.items()}

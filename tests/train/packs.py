@@ -44,7 +44,7 @@ RECURRENT = Recurrent((8,), size=8)
 PPO_SMALL = PPO(rollout=32, minibatch=16, epochs=2, net=NET)
 NORMALIZED = PPO_SMALL.with_(normalize_observations=True, normalize_rewards=True, value_target_scaling=True)
 
-REPLAY: dict[str, Any] = {"start": 128, "updates_per_frame": 0.25, "batch": 16, "buffer": 256, "net": NET}
+REPLAY: dict[str, Any] = {"learning_starts": 128, "updates_per_frame": 0.25, "batch": 16, "buffer": 256, "net": NET}
 """A buffer that is soon full."""
 
 CASES: dict[str, tuple[Agent, Environment]] = {
@@ -59,7 +59,7 @@ CASES: dict[str, tuple[Agent, Environment]] = {
     "ppo_recurrent": (PPO_SMALL.with_(rollout=8, net=RECURRENT.with_(cell="lstm"), squash=True), PENDULUM),
     "ppo_asymmetric": (NORMALIZED, Secret(num_envs=2)),
     "ppo_sil": (PPO_SMALL.with_(sil=SIL(batch=64, buffer=256, updates=3)), CARTPOLE),
-    "dqn": (DQN(**REPLAY, n_step=3, newest=True, target_every=7), CARTPOLE),
+    "dqn": (DQN(**REPLAY, n_step=3, include_newest=True, target_every=7), CARTPOLE),
     "dqn_prioritized": (
         DQN(
             **REPLAY, prioritized=Prioritized(), double=True, dueling=True, explore="boltzmann", tau=0.1, target_every=1
@@ -67,7 +67,7 @@ CASES: dict[str, tuple[Agent, Environment]] = {
         CARTPOLE,
     ),
     "sac": (SAC(**REPLAY, critic_lr=1e-3), PENDULUM),
-    "sac_discrete": (SAC(**REPLAY, twins="mean", policy_delay=2, critic_entropy=False), CARTPOLE),
+    "sac_discrete": (SAC(**REPLAY, critic_reduction="mean", policy_delay=2, critic_entropy=False), CARTPOLE),
     "crossq": (CrossQ(**REPLAY, critic_net=MLP((24,)), renorm_after=20), PENDULUM),
     "crossq_discrete": (CrossQ(**REPLAY, critic_net=None, policy_delay=2, renorm_after=20), CARTPOLE),
     "random": (Random(), CARTPOLE),
@@ -81,7 +81,7 @@ APART: dict[str, tuple[Any, Any, Any]] = {
     "lam": (0.8, 0.95, 1.0),
     "clip": (0.1, 0.2, Linear(0.3)),
     "value_coef": (0.5, 1.0, 0.25),
-    "grad_clip": (0.3, 0.5, 5.0),
+    "max_grad_norm": (0.3, 0.5, 5.0),
     "epsilon": (0.1, Linear(1.0, 0.05), 0.3),
     "temperature": (1.0, Linear(1.0, 0.1), 0.5),
     "tau": (0.01, 0.1, 1.0),

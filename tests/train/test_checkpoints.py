@@ -10,7 +10,7 @@ from agents.tiny import Bandit
 from project import events
 
 from rldsl import PPO
-from rldsl.agents.contract import Setting
+from rldsl.agents.contract import AgentContext
 from rldsl.agents.ppo import PPOAgent
 from rldsl.envs.classic import make
 from rldsl.spec.session import Session
@@ -36,7 +36,7 @@ def seen_flat(runs: Path, one: Session, until: int | None = None) -> tuple[Pack,
 
 def best_frame(path: Path) -> int:
     points = curve(path)
-    return int(points["frame"][np.nanargmax(points["return"])])
+    return int(points["frame"][np.nanargmax(points["episode_return"])])
 
 
 def test_the_best_checkpoint_is_the_policy_that_reached_the_best_return(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_policy_that_is_loaded_acts_as_the_one_that_was_saved(tmp_path: Path) 
     pack = train(tmp_path, session(PPO_SMALL.with_(normalize_observations=True)))
     saved = load_checkpoint(pack.directories[0].checkpoints)
     assert saved
-    setting = Setting([pack.trial.agent], [99], make("CartPole-v1", 1).spaces, num_envs=2, frames=512)
+    setting = AgentContext([pack.trial.agent], [99], make("CartPole-v1", 1).spaces, num_envs=2, frames=512)
     loaded = PPOAgent(setting)
     loaded.restore_policy(0, saved.state["agent"])
     seen, starts = np.random.default_rng(0).normal(size=(1, 7, 4)), np.ones((1, 7), bool)

@@ -10,7 +10,7 @@ import torch
 from project import events, work
 
 from rldsl import PPO, SIL, Agent, Classic, Environment
-from rldsl.agents.contract import Setting
+from rldsl.agents.contract import AgentContext
 from rldsl.agents.on_policy import shuffled
 from rldsl.agents.ppo import PPOAgent
 from rldsl.envs.classic import make
@@ -48,7 +48,9 @@ def test_members_that_differ_train_differently(tmp_path: Path) -> None:
 
 
 def ppo(*seeds: int) -> PPOAgent:
-    return PPOAgent(Setting([PPO_SMALL] * len(seeds), seeds, make("CartPole-v1", 1).spaces, num_envs=2, frames=512))
+    return PPOAgent(
+        AgentContext([PPO_SMALL] * len(seeds), seeds, make("CartPole-v1", 1).spaces, num_envs=2, frames=512)
+    )
 
 
 def test_chance_is_bit_for_bit_the_same_alone_and_together() -> None:
@@ -118,7 +120,7 @@ def test_one_members_nan_does_not_touch_another(name: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("env", [CARTPOLE, PENDULUM], ids=str)
 def test_a_member_that_diverges_fails_with_a_reason_and_the_others_finish(env: Classic, tmp_path: Path) -> None:
-    absurd = PPO_SMALL.with_(lr=3e38, grad_clip=1e30)
+    absurd = PPO_SMALL.with_(lr=3e38, max_grad_norm=1e30)
     pack = train(tmp_path, session(PPO_SMALL, env, 0), session(absurd, env, 1))
     assert pack.active == [True, False]
     assert [one["event"] for one in events(paths(pack)[0])][-1] == "done"
@@ -130,7 +132,7 @@ def test_a_member_that_diverges_fails_with_a_reason_and_the_others_finish(env: C
 
 
 def test_a_pack_whose_members_all_diverge_ends_at_once(tmp_path: Path) -> None:
-    absurd = PPO(rollout=32, minibatch=16, lr=3e38, grad_clip=1e30)
+    absurd = PPO(rollout=32, minibatch=16, lr=3e38, max_grad_norm=1e30)
     pack = train(tmp_path, *(session(absurd, seed=seed) for seed in range(2)))
     assert pack.frame == 64
     assert [directory.state() for directory in pack.directories] == ["failed", "failed"]

@@ -16,8 +16,8 @@ from rldsl import PPO, SIL, Gym
 from rldsl.memory import replay
 from rldsl.spec.session import Session
 from rldsl.store import ahead
+from rldsl.store.append_only_ring import Segment
 from rldsl.store.checkpoint import checkpoint_frames, load_checkpoint
-from rldsl.store.growing import Segment
 from rldsl.store.states import split_state
 from rldsl.train.pack import Pack
 
@@ -114,7 +114,7 @@ def test_a_signal_stops_cleanly_and_nothing_is_done_twice(number: signal.Signals
 
 
 def test_a_pack_with_a_member_that_failed_says_so_when_it_ends(tmp_path: Path) -> None:
-    absurd = PPO_SMALL.with_(lr=3e38, grad_clip=1e30)
+    absurd = PPO_SMALL.with_(lr=3e38, max_grad_norm=1e30)
     both = Lives(tmp_path / "runs", session(PPO_SMALL), session(absurd))
     assert both.live() == FAILED
     assert [events(path)[-1]["event"] for path in both.paths] == ["done", "failed"]

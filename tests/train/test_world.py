@@ -12,9 +12,9 @@ from project import rows, work
 from rldsl import Agent, Atari, Environment, Random
 from rldsl.envs.make import classic
 from rldsl.spec.budget import Budget
+from rldsl.spec.implementation import implementation
 from rldsl.store.metrics import read_metrics
 from rldsl.store.session_dir import SessionDir
-from rldsl.train.implementation import implementation
 from rldsl.train.recorder import Recorder
 from rldsl.train.world import PackWorld
 
@@ -58,7 +58,7 @@ def test_returns_and_lengths_are_those_of_the_task_itself(
 ) -> None:
     pack = train(tmp_path, session(agent, env, frames=180, log_every=36))
     points = curve(pack.directories[0].path)
-    assert set(points["return"]) == {total} and set(points["length"]) == {length}
+    assert set(points["episode_return"]) == {total} and set(points["length"]) == {length}
     steps = points["frame"] / 3
     np.testing.assert_array_equal(points["episodes"], 3 * (steps // length))
 
@@ -74,7 +74,7 @@ def test_every_row_counts_for_its_own_member(tmp_path: Path) -> None:
     assert world.exhausted and world.frame == 4
     assert [one.episodes for one in recorders] == [4, 4]
     assert list(recorders[0].returns) == [0.2, 0.2, 0.2, 1.0] and list(recorders[1].returns) == [1.0] * 4
-    assert [read_metrics(one.metrics.path)["return"] for one in recorders] == [[pytest.approx(0.4)], [1.0]]
+    assert [read_metrics(one.metrics.path)["episode_return"] for one in recorders] == [[pytest.approx(0.4)], [1.0]]
 
 
 def test_a_member_that_is_not_active_is_not_logged(tmp_path: Path) -> None:
@@ -129,10 +129,10 @@ def test_moving_averages_are_over_100_episodes_and_100_log_points(tmp_path: Path
         averages.append(float(np.mean(returns[max(0, number - 99) : number + 1])))
         one.log(2 + number, {"loss": 0.5})
     metrics = read_metrics(one.metrics.path)
-    assert (metrics["return"][0], metrics["return_ma"][0], metrics["episodes"][0]) == (None, None, 0)
-    np.testing.assert_allclose(metrics["return"][1:], averages)
+    assert (metrics["episode_return"][0], metrics["episode_return_ma"][0], metrics["episodes"][0]) == (None, None, 0)
+    np.testing.assert_allclose(metrics["episode_return"][1:], averages)
     expected = [np.mean(averages[max(0, number - 99) : number + 1]) for number in range(260)]
-    np.testing.assert_allclose(metrics["return_ma"][1:], expected)
+    np.testing.assert_allclose(metrics["episode_return_ma"][1:], expected)
     assert metrics["length"][-1] == np.mean(range(160, 260))
     assert metrics["episodes"][-1] == 260 and metrics["loss"][-1] == 0.5
     assert all(seconds >= 5.0 for seconds in metrics["seconds"]), "the seconds of earlier lives count"
@@ -170,5 +170,7 @@ def test_tensorboard_has_the_same_points(tmp_path: Path) -> None:
     pack = train(tmp_path, session(Random(), frames=512, log_every=128))
     path = pack.directories[0].path
     events = EventAccumulator(str(pack.directories[0].tensorboard)).Reload()
-    assert [one.step for one in events.Scalars("return")] == [128, 256, 384, 512]
-    np.testing.assert_allclose([one.value for one in events.Scalars("return")], curve(path)["return"], rtol=1e-6)
+    assert [one.step for one in events.Scalars("episode_return")] == [128, 256, 384, 512]
+    np.testing.assert_allclose(
+        [one.value for one in events.Scalars("episode_return")], curve(path)["episode_return"], rtol=1e-6
+    )

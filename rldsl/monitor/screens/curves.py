@@ -24,7 +24,7 @@ from rldsl.report.words import count
 MOST_SESSIONS = 64
 MOST_LINES = 8
 AXES = ("frame", "seconds")
-SCORES = ("return", "return_ma", "eval_return")
+SCORES = ("episode_return", "episode_return_ma", "eval_return")
 """Figures that the target speaks of."""
 
 
@@ -45,7 +45,7 @@ class CurvesScreen(WatchScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.metric, self.axis = "return", "frame"
+        self.metric, self.axis = "episode_return", "frame"
         self.log_axis = self.each_seed = False
         self.curves: dict[str, Curve] = {}
 

@@ -37,7 +37,7 @@ Saved = dict[int, Segment]
 
 
 @dataclass(frozen=True)
-class Growing:
+class AppendOnlyRing:
     """The rows `first` to `last`, without it, of a ring of `lap` rows; a leaf of a state.
 
     `read(a, b)` gives the arrays of some rows, none of them beyond the ring's seam; they need not be copies. The newest
@@ -82,7 +82,7 @@ class Growing:
         return begin, min(begin + size, seam + self.lap)
 
 
-class Grown:
+class RingSnapshot:
     """The rows of a loaded checkpoint; iterating reads them, a segment at a time, as (first row, arrays)."""
 
     def __init__(self, segments: Saved) -> None:

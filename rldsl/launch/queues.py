@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from rldsl.launch.contract import Place, QueueState, place_of
+from rldsl.launch.contract import Backend, QueueState, place_of
 from rldsl.launch.tickets import Ticket, newest, read_tickets
 from rldsl.spec.errors import SpecError
 from rldsl.store.errors import StoreError
@@ -16,7 +16,7 @@ from rldsl.store.errors import StoreError
 UNKNOWN = QueueState()
 
 
-class Held(NamedTuple):
+class QueuedJob(NamedTuple):
     """The newest job of a session, and how its queue says that it stands."""
 
     ticket: Ticket
@@ -32,11 +32,11 @@ class Queues:
         self.notes: list[str] = []
         """Why a queue could not be asked."""
 
-    def held(self, sessions: Iterable[str]) -> dict[str, Held]:
+    def held(self, sessions: Iterable[str]) -> dict[str, QueuedJob]:
         """The jobs of these sessions, as far as they have any."""
         chosen = {id: self.tickets[id] for id in sessions if id in self.tickets}
         states = self._states(chosen.values())
-        return {id: Held(ticket, states.get(ticket.job_id, UNKNOWN)) for id, ticket in chosen.items()}
+        return {id: QueuedJob(ticket, states.get(ticket.job_id, UNKNOWN)) for id, ticket in chosen.items()}
 
     def of_trials(self, trials: Collection[str]) -> list[Ticket]:
         """The newest jobs of the sessions of these trials."""
@@ -73,12 +73,12 @@ class Queues:
                 self.notes.append(str(error))
         return found
 
-    def _by_place(self, tickets: Iterable[Ticket]) -> list[tuple[Place, list[Ticket]]]:
+    def _by_place(self, tickets: Iterable[Ticket]) -> list[tuple[Backend, list[Ticket]]]:
         """Each queue with its jobs, each job once."""
         alike: dict[str, dict[str, Ticket]] = defaultdict(dict)
         for ticket in tickets:
             alike[json.dumps(ticket.launcher)][ticket.job_id] = ticket
-        places: dict[str, Place] = {}
+        places: dict[str, Backend] = {}
         groups: dict[str, list[Ticket]] = defaultdict(list)
         for some in alike.values():
             try:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rldsl.store import CheckpointDamaged, CheckpointRefused, DiskFull, load_checkpoint, save_checkpoint
-from rldsl.store.growing import Growing, Grown, Saved
+from rldsl.store.append_only_ring import AppendOnlyRing, RingSnapshot, Saved
 
 
 class Ring:
@@ -28,8 +28,8 @@ class Ring:
             self.rows[number % len(self.rows)] = number
         self.written += count
 
-    def state(self) -> dict[str, Growing]:
-        return {"ring": Growing(self._first, self.written, len(self.rows), self._read, self.saved)}
+    def state(self) -> dict[str, AppendOnlyRing]:
+        return {"ring": AppendOnlyRing(self._first, self.written, len(self.rows), self._read, self.saved)}
 
     @property
     def _first(self) -> int:
@@ -40,7 +40,7 @@ class Ring:
         assert begin + last - first <= len(self.rows)
         return {"rows": self.rows[begin : begin + last - first]}
 
-    def holds(self, grown: Grown) -> bool:
+    def holds(self, grown: RingSnapshot) -> bool:
         """Whether all rows from the oldest on are there, in order; older ones may be."""
         numbers = [number for first, arrays in grown for number in _numbers(first, arrays["rows"])]
         return numbers[-(self.written - self._first) :] == list(range(self._first, self.written))
@@ -133,7 +133,7 @@ def test_a_segment_that_somebody_removed_is_written_again(tmp_path: Path) -> Non
 
 
 def test_a_tagged_checkpoint_refuses_what_grows(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointRefused, match="cannot hold ring, which is a Growing"):
+    with pytest.raises(CheckpointRefused, match="cannot hold ring, which is a AppendOnlyRing"):
         save_checkpoint(tmp_path, 1, Ring().state(), tag="best")
 
 

@@ -38,7 +38,7 @@ NO_RESULTS = (
 )
 
 
-class DstackPlace:
+class DstackBackend:
     """Runs of one project of a dstack server."""
 
     def __init__(self, launcher: Dstack, runs: Path) -> None:

@@ -1,0 +1,27 @@
+"""Records of earlier schema versions, read as if they had been written by this one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+GRADIENT = frozenset({"reinforce", "sarsa", "a2c", "ppo", "dqn", "sac", "crossq"})
+REPLAY = frozenset({"dqn", "sac", "crossq"})
+SOFT = frozenset({"sac", "crossq"})
+
+RENAMED_IN_2: tuple[tuple[frozenset[str], str, str], ...] = (
+    (GRADIENT, "grad_clip", "max_grad_norm"),
+    (REPLAY, "start", "learning_starts"),
+    (REPLAY, "newest", "include_newest"),
+    (SOFT, "twins", "critic_reduction"),
+    (SOFT, "first_alpha", "init_alpha"),
+)
+"""Fields that schema 2 renamed: the kinds of agents that have them, the old name and the new one."""
+
+
+def migrate_trial(trial: Any, schema: Any) -> Any:
+    """The JSON of a trial with today's field names. Anything that is not a trial is returned as it is."""
+    agent = trial.get("agent") if isinstance(trial, dict) else None
+    if schema != 1 or not isinstance(agent, dict):
+        return trial
+    names = {old: new for kinds, old, new in RENAMED_IN_2 if agent.get("kind") in kinds}
+    return {**trial, "agent": {names.get(name, name): value for name, value in agent.items()}}
