@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from rldsl import Agent, Classic, experiment, main
-from rldsl.agents.contract import AgentContext, Learner, Policy, World
+from rldsl.agents.base import AgentContext, Learner, Policy, World
 from rldsl.spec.base import Count, PerMember, Positive
 
 

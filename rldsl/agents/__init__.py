@@ -1,1 +1,1 @@
-"""Algorithms: one file each, over members."""
+"""Algorithms, one module each, and the base classes they share. All of them train several members at once."""

@@ -1,4 +1,4 @@
-"""What the actor-critic algorithms share: a value, advantages, and batches of transitions or of whole sequences."""
+"""Base class of PPO and A2C: advantages, value targets, and minibatches of transitions or of whole sequences."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rldsl.agents.contract import AgentContext
+from rldsl.agents.base import AgentContext
 from rldsl.agents.on_policy import OnPolicyAgent
 from rldsl.agents.update import Batch
 from rldsl.maths.losses import explained_variance
 from rldsl.maths.normalizers import moments_state, update_moments
 from rldsl.maths.returns import generalized_advantages
-from rldsl.memory.rollout import Rollout
+from rldsl.memory.rollout import RolloutBuffer
 from rldsl.nets.actor_critic import ActorCritic
 from rldsl.nets.layout import Params
 from rldsl.spec import agent as spec
@@ -24,14 +24,14 @@ A = TypeVar("A", bound=spec.ActorCritic)
 
 
 class ActorCriticAgent(OnPolicyAgent[A]):
-    """A policy and a value; what an item of a batch is, a transition or a sequence, depends on the network."""
+    """A policy and a value function. Minibatches hold transitions or, with a recurrent network, whole sequences."""
 
-    learns_from: ClassVar[tuple[str, ...]] = ("observation", "action", "advantage", "target")
-    """What of a rollout its loss needs, beside what the critic sees."""
+    batch_fields: ClassVar[tuple[str, ...]] = ("observation", "action", "advantage", "target")
+    """Rollout fields that the loss reads, beside the critic's observation."""
 
     def __init__(self, context: AgentContext) -> None:
         super().__init__(context)
-        self.targets = moments_state(self.members)
+        self.target_moments = moments_state(self.members)
 
     def build_network(self) -> ActorCritic:
         spec = self.spec
@@ -40,9 +40,9 @@ class ActorCriticAgent(OnPolicyAgent[A]):
         )
 
     @torch.no_grad()
-    def evaluate(self, rollout: Rollout) -> dict[str, Tensor]:
-        """Adds advantages, and the targets of the value."""
-        data = super().evaluate(rollout)
+    def compute_targets(self, rollout: RolloutBuffer) -> dict[str, Tensor]:
+        """The rollout with values, GAE advantages A_t and value targets A_t + V(s_t), `[M, T, N]`."""
+        data = self.compute_values(rollout)
         gamma, lam = self.coefficients.one("gamma", 0), self.coefficients.one("lam", 0)
         data["advantage"] = generalized_advantages(
             data["reward"], data["value"], data["next_value"], data["terminated"], data["ended"], gamma, lam
@@ -50,15 +50,33 @@ class ActorCriticAgent(OnPolicyAgent[A]):
         data["target"] = data["advantage"] + data["value"]
         return data
 
-    def value_scale(self) -> Tensor:
-        """By what values and their targets are divided in the loss, `[M]`: the targets' deviation, but at least 1."""
-        deviation = np.sqrt(self.targets["var"]) if self.spec.value_target_scaling else np.ones(self.members)
-        return torch.from_numpy(np.maximum(deviation, 1.0).astype(np.float32)).to(self.device)
+    def minibatch_items(self, data: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """What minibatches are drawn from: transitions `[M, T * N, ...]`, or sequences `[M, N, T, ...]`."""
+        if not self.recurrent:
+            return {name: data[name].flatten(1, 2) for name in self.with_critic_input(self.batch_fields)}
+        names = self.with_critic_input((*self.batch_fields, "starts"))
+        return {name: data[name].transpose(1, 2) for name in names} | {"rnn_state": self.rnn_state}
 
-    def count_targets(self, data: Mapping[str, Tensor]) -> None:
-        """Takes the targets of a rollout into their running deviation."""
+    def evaluate_actions(self, params: Params, items: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """log pi(a|s), V(s) and the policy's entropy for the items of a minibatch, `[M, B]` or `[M, B, T]` each."""
+        if not self.recurrent:
+            policy, value = self.network.policy_and_value(params, items["observation"], items[self.critic_input])
+            return self.actions.log_prob(policy, items["action"]), value, self.actions.entropy(policy)
+        names = ("observation", "starts", "action", self.critic_input)
+        observation, starts, action, critic_observation = (items[name].transpose(1, 2) for name in names)
+        unrolled = self.network.unroll(params, observation, starts, items["rnn_state"], critic_observation)
+        log_prob, entropy = self.actions.log_prob(unrolled.policy, action), self.actions.entropy(unrolled.policy)
+        return log_prob.transpose(1, 2), unrolled.value.transpose(1, 2), entropy.transpose(1, 2)
+
+    def value_scale(self) -> Tensor:
+        """Divisor `[M]` of values and targets in the loss: the targets' standard deviation so far, at least 1."""
+        std = np.sqrt(self.target_moments["var"]) if self.spec.value_target_scaling else np.ones(self.members)
+        return torch.from_numpy(np.maximum(std, 1.0).astype(np.float32)).to(self.device)
+
+    def update_value_scale(self, data: Mapping[str, Tensor]) -> None:
+        """Update the running moments of the value targets with those of a rollout."""
         if self.spec.value_target_scaling:
-            self.targets = update_moments(self.targets, data["target"].flatten(1).cpu().numpy())
+            self.target_moments = update_moments(self.target_moments, data["target"].flatten(1).cpu().numpy())
 
     def learning_rate(self, frame: int) -> Tensor:
         lr = super().learning_rate(frame)
@@ -66,41 +84,21 @@ class ActorCriticAgent(OnPolicyAgent[A]):
             return lr
         return self.network.layout.per_parameter(lr, {"critic.": self.coefficients.one("critic_lr", frame)})
 
-    def items(self, data: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """What minibatches are drawn from: transitions `[M, T * N, ...]`, or sequences `[M, N, T, ...]`."""
-        if not self.recurrent:
-            return {name: data[name].flatten(1, 2) for name in self.with_critic(self.learns_from)}
-        sequences = {name: data[name].transpose(1, 2) for name in self.with_critic((*self.learns_from, "starts"))}
-        return sequences | {"memory": self.memory}
-
-    def judge(self, params: Params, items: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """Log-probability and value of the items' actions and observations, and the policy's entropy, `[M, B]` each."""
-        if not self.recurrent:
-            policy, value = self.network.policy_and_value(params, items["observation"], items[self.critic_sees])
-            return self.actions.log_prob(policy, items["action"]), value, self.actions.entropy(policy)
-        names = ("observation", "starts", "action", self.critic_sees)
-        observation, starts, action, critic_observation = (items[name].transpose(1, 2) for name in names)
-        unrolled = self.network.unroll(params, observation, starts, items["memory"], critic_observation)
-        log_prob = self.actions.log_prob(unrolled.policy, action)
-        return tuple(  # type: ignore[return-value]
-            one.transpose(1, 2) for one in (log_prob, unrolled.value, self.actions.entropy(unrolled.policy))
-        )
-
     def explained_variance(self, data: Mapping[str, Tensor]) -> Tensor:
-        """How much of the targets' variance the value explained before it learned from them, `[M]`."""
+        """Explained variance `[M]` of the value targets by the values before the update."""
         return explained_variance(data["value"].flatten(1), data["target"].flatten(1))
 
     def state(self, member: int) -> dict[str, Any]:
-        targets = {name: np.array(array[member]) for name, array in self.targets.items()}
-        return super().state(member) | {"targets": targets}
+        moments = {name: np.array(array[member]) for name, array in self.target_moments.items()}
+        return super().state(member) | {"target_moments": moments}
 
     def restore(self, member: int, state: Mapping[str, Any]) -> None:
         super().restore(member, state)
-        for name, array in state["targets"].items():
-            self.targets[name][member] = array
+        for name, array in state["target_moments"].items():
+            self.target_moments[name][member] = array
 
 
 def take(items: Batch, index: Tensor) -> dict[str, Tensor]:
-    """The items of each member at its own indices `[M, B]`."""
+    """The items at each member's own indices `[M, B]`."""
     members = torch.arange(index.shape[0], device=index.device).unsqueeze(1)
     return {name: tensor[members, index] for name, tensor in items.items()}

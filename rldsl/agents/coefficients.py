@@ -1,4 +1,4 @@
-"""Numbers that may differ from member to member and change over a session: gamma, learning rate, clip, ..."""
+"""Hyperparameters that may differ between members and follow schedules: gamma, learning rate, clip range, ..."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from rldsl.spec.agent import Agent
 
 
 class Coefficients:
-    """Fields of the members' specs as tensors `[M]`, each made anew only when a schedule moved it."""
+    """Fields of the members' specs as tensors `[M]`. Tensors are cached until a schedule changes their values."""
 
     def __init__(self, specs: Sequence[Agent], frames: int, device: torch.device) -> None:
         self.specs, self.frames, self.device = specs, frames, device
-        self._made: dict[str, tuple[tuple[float, ...], Tensor]] = {}
+        self._cache: dict[str, tuple[tuple[float, ...], Tensor]] = {}
         self._constant: dict[str, Tensor] = {}
 
     def at(self, frame: int, *names: str) -> dict[str, Tensor]:
-        """The values of these fields at a frame."""
+        """The values of several fields at a frame."""
         return {name: self.one(name, frame) for name in names}
 
     def one(self, name: str, frame: int, default: float | None = None) -> Tensor:
-        """One field; `default` stands for None."""
+        """The value of one field at a frame, `[M]`; `default` replaces None."""
         if (constant := self._constant.get(name)) is not None:
             return constant
         values = self.numbers(name, frame, default)
-        if name not in self._made or self._made[name][0] != values:
-            self._made[name] = (values, torch.tensor(values, dtype=torch.float32, device=self.device))
+        if name not in self._cache or self._cache[name][0] != values:
+            self._cache[name] = (values, torch.tensor(values, dtype=torch.float32, device=self.device))
         if all(isinstance(getattr(spec, name), float | None) for spec in self.specs):
-            self._constant[name] = self._made[name][1]
-        return self._made[name][1]
+            self._constant[name] = self._cache[name][1]
+        return self._cache[name][1]
 
     def numbers(self, name: str, frame: int, default: float | None = None) -> tuple[float, ...]:
-        """The same, as they are."""
+        """The value of one field at a frame as a float per member."""
         return tuple(self._value(spec, name, frame, default) for spec in self.specs)
 
     def _value(self, spec: Agent, name: str, frame: int, default: float | None) -> float:

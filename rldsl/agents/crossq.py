@@ -1,4 +1,4 @@
-"""CrossQ (Bhatt et al. 2024, arXiv:1902.05605): soft actor-critic without target networks, on batch renormalisation."""
+"""CrossQ (Bhatt et al. 2024, arXiv:1902.05605): soft actor-critic with batch renormalisation and no target networks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from rldsl.agents.off_policy import Batch
-from rldsl.agents.soft_actor_critic import SoftAgent, act
+from rldsl.agents.soft_actor_critic import SoftAgent, sample_action
 from rldsl.maths.members import member_mean
 from rldsl.maths.off_policy_losses import combine_critics, critics_loss
 from rldsl.maths.returns import expected_soft_value, td_target
@@ -22,57 +22,48 @@ from rldsl.spec.off_policy import CrossQ
 
 
 class CrossQAgent(SoftAgent[CrossQ]):
-    """One joint pass of (s, a) and (s', a') through critics that normalise by the batch takes the targets' place."""
+    """Trains the critics on (Q_i(s, a) - r - gamma V(s'))^2, where Q(s, a) and Q(s', a') come from one joint forward
+    pass: batch normalisation over both takes the place of target networks."""
 
-    def build_network(self) -> PolicyNetwork:
-        return PolicyNetwork.build(self.spec.net, self.context.spaces, self._make_trunk)
-
-    def build_critics(self) -> Twins:
-        return Twins(Critic.build(self.spec.critic_net or self.spec.net, self.context.spaces, self._make_trunk))
-
-    @property
-    def _make_trunk(self) -> MakeTrunk:
-        return partial(RenormTrunk.build, momentum=self.spec.momentum, warmup=self.spec.renorm_after)
-
-    def improve(self, frame: int, rates: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
-        """Then the running statistics that the losses gave are written where the parameters are."""
-        metrics = super().improve(frame, rates, batch)
+    def train_on_batch(self, frame: int, lr: Tensor, max_grad_norm: Tensor, batch: Batch) -> Tensor:
+        """As SAC; then the running statistics, which the losses return behind their metrics, are stored."""
+        metrics = super().train_on_batch(frame, lr, max_grad_norm, batch)
         critic = self.twins.critic.layout
-        _write(self.critics.flat.view(-1, critic.size), critic, "trunk.", self.critic_metrics[:, 2:-1])
+        _store_statistics(self.critics.flat.view(-1, critic.size), critic, "trunk.", self.critic_metrics[:, 2:-1])
         if self.updates % self.spec.policy_delay == 0:
-            _write(self.update.flat, self.network.layout, "actor.trunk.", metrics[:, len(self.names) : -1])
+            statistics = metrics[:, len(self.names) : -1]
+            _store_statistics(self.update.flat, self.network.layout, "actor.trunk.", statistics)
         return metrics
 
-    def critic_batch(self, batch: Batch) -> Batch:
-        return {**batch, "actor": self.update.flat}
-
     def critic_loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
-        """(q(s, a) - r - gamma * V(s'))^2 of both critics; behind the metrics, their running statistics."""
-        q, value, statistics = self._judge_jointly(params, batch)
+        """(Q_i(s, a) - r - gamma (1 - terminated) V(s'))^2, summed over both critics."""
+        q, value, statistics = self._joint_forward(params, batch)
         target = td_target(batch["reward"], value.detach(), batch["terminated"], batch["discount"])
         loss = critics_loss(q, target)
         metrics = torch.stack([loss, member_mean(q.flatten(1))], 1)
         return loss, torch.cat([metrics, statistics.flatten(1)], 1)
 
-    def _judge_jointly(self, params: Params, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """q(s, a) `[M, 2, B]`, V(s') `[M, B]` and the statistics `[M, 2, S]`, from one pass through the critics."""
-        actor, now, later = self.network.layout.views(batch["actor"]), batch["observation"], batch["next_observation"]
-        policy, alpha = self.network.policy(actor, later), actor["log_alpha"].exp() * self.spec.critic_entropy
+    def _joint_forward(self, params: Params, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """Q(s, a) `[M, 2, B]`, V(s') `[M, B]` and running statistics `[M, 2, S]`, from one pass through the critics."""
+        actor = self.network.layout.views(batch["actor"])
+        observation, next_observation = batch["observation"], batch["next_observation"]
+        policy = self.network.policy(actor, next_observation)
+        alpha = actor["log_alpha"].exp() * self.spec.critic_entropy
         if self.actions.discrete:
-            outputs, statistics = self._train_critics(params, torch.cat((now, later), 1))
+            outputs, statistics = self._train_critics(params, torch.cat((observation, next_observation), 1))
             q, next_q = outputs.chunk(2, 2)
             index = batch["action"].unsqueeze(1).unsqueeze(-1).expand(-1, 2, -1, 1)
             log_probs = policy.log_softmax(-1)  # type: ignore[union-attr]
             value = expected_soft_value(combine_critics(next_q, self.spec.critic_reduction), log_probs, alpha)
             return q.gather(-1, index).squeeze(-1), value, statistics
-        action, log_prob = act(policy, batch["next_noise"])
-        inputs = torch.cat((beside(now, batch["action"]), beside(later, action)), 1)
+        next_action, log_prob = sample_action(policy, batch["next_noise"])
+        inputs = torch.cat((beside(observation, batch["action"]), beside(next_observation, next_action)), 1)
         outputs, statistics = self._train_critics(params, inputs)
         q, next_q = outputs.squeeze(-1).chunk(2, 2)
         return q, combine_critics(next_q, self.spec.critic_reduction) - alpha.unsqueeze(1) * log_prob, statistics
 
     def _train_critics(self, params: Params, inputs: Tensor) -> tuple[Tensor, ...]:
-        """What the critics' heads give, `[M, 2, B, ...]`, and their statistics, `[M, 2, S]`."""
+        """Outputs `[M, 2, B, ...]` of both critics in training mode, and their new running statistics `[M, 2, S]`."""
         critic = self.twins.critic
 
         def train(params: Params, inputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -86,6 +77,20 @@ class CrossQAgent(SoftAgent[CrossQ]):
         features, statistics = trunk.train(scope(params, "actor.trunk."), observation)
         return self.network.head.forward(scope(params, "actor."), features), statistics
 
+    def critic_batch(self, batch: Batch) -> Batch:
+        return {**batch, "actor": self.update.flat}
 
-def _write(flat: Tensor, layout: Layout, trunk: str, statistics: Tensor) -> None:
+    def build_network(self) -> PolicyNetwork:
+        return PolicyNetwork.build(self.spec.net, self.context.spaces, self._make_trunk)
+
+    def build_critics(self) -> Twins:
+        return Twins(Critic.build(self.spec.critic_net or self.spec.net, self.context.spaces, self._make_trunk))
+
+    @property
+    def _make_trunk(self) -> MakeTrunk:
+        return partial(RenormTrunk.build, momentum=self.spec.momentum, warmup=self.spec.renorm_after)
+
+
+def _store_statistics(flat: Tensor, layout: Layout, trunk: str, statistics: Tensor) -> None:
+    """Write running statistics to their place beside the parameters."""
     flat[:, layout.slice_of(f"{trunk}{STATISTICS}")] = statistics.reshape(len(flat), -1)

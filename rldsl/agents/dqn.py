@@ -1,5 +1,5 @@
-"""Deep Q-learning (Mnih et al. 2015): double (van Hasselt et al. 2016), dueling (Wang et al. 2016), prioritized (Schaul
-et al. 2016) and with n-step returns as options."""
+"""Deep Q-learning (Mnih et al. 2015), optionally double (van Hasselt et al. 2016, arXiv:1509.06461), dueling (Wang et
+al. 2016, arXiv:1511.06581), with prioritized replay (Schaul et al. 2016, arXiv:1511.05952) and n-step returns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rldsl.agents.contract import AgentContext
+from rldsl.agents.base import AgentContext
 from rldsl.agents.off_policy import Batch, OffPolicyAgent
 from rldsl.maths.losses import huber
 from rldsl.maths.members import member_mean
@@ -22,15 +22,18 @@ from rldsl.maths.target_networks import soft_update
 from rldsl.nets.acting import NumpyPolicy
 from rldsl.nets.layout import Params
 from rldsl.nets.q_network import QNetwork
-from rldsl.nets.sampling import explorations, gumbel_noise
+from rldsl.nets.sampling import epsilon_greedy_noise, gumbel_noise
 from rldsl.spec.off_policy import DQN
 
 MOST_TOGETHER = 8
-"""Steps of one compiled call: each makes compiling longer, and saves less than the one before it."""
+"""Gradient steps in one compiled call at most: each makes compilation longer and saves less than the one before."""
 
 
 class DQNAgent(OffPolicyAgent[DQN]):
-    """Learns q(s, a) towards r + gamma * max q(s', .), the latter by a network that follows at a distance."""
+    """Minimises the Huber loss of Q(s, a) - r - gamma max_a' Q_target(s', a').
+
+    The target network is updated every `target_every` gradient steps. Main loop: `OffPolicyAgent.iterate`.
+    """
 
     network: QNetwork
     names = ("value_loss", "q")
@@ -40,31 +43,18 @@ class DQNAgent(OffPolicyAgent[DQN]):
         super().__init__(context)
         self.target = self.update.flat.clone()
 
-    def build_network(self) -> QNetwork:
-        return QNetwork.build(self.spec.net, self.context.spaces, dueling=self.spec.dueling)
-
-    def improve(self, frame: int, rates: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
-        metrics = self.update(*rates, {"target": self.target}, batch)
+    def train_on_batch(self, frame: int, lr: Tensor, max_grad_norm: Tensor, batch: Batch) -> Tensor:
+        """A gradient step, new priorities, and the target network where it is due."""
+        metrics = self.update(lr, max_grad_norm, {"target": self.target}, batch)
         if self.replay.priorities is not None:
-            self._prioritize(batch["index"], metrics[..., len(self.names) : -1])
+            self._update_priorities(batch["index"], metrics[..., len(self.names) : -1])
         if self.updates % self.spec.target_every == 0:
             soft_update(self.target, self.update.flat, self.coefficients.one("tau", frame))
         return metrics if self.update.together == 1 else metrics[-1]
 
-    def steps_together(self) -> int:
-        """Those of one vector step, as far as the target stays where it is between them."""
-        due, whole = self.spec.updates_per_frame * self.num_envs, self.spec.learning_starts % self.num_envs == 0
-        common = gcd(int(due), self.spec.target_every) if whole and due == int(due) else 1
-        return max(count for count in range(1, MOST_TOGETHER + 1) if common % count == 0)
-
-    def _prioritize(self, index: Tensor, error: Tensor) -> None:
-        """One batch after the other: what stands in two of them has the priority that the later one gave it."""
-        for at, of in zip(index.view(-1, *index.shape[-2:]), error.view(-1, *error.shape[-2:]), strict=True):
-            self.replay.prioritize(at.cpu().numpy(), of.cpu().numpy())
-
     def loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
-        """Huber's of q(s, a) - target, by importance; metrics, and behind them the errors of prioritized replay."""
-        target = self._target(params, batch)
+        """Huber loss of Q(s, a) - target. With prioritized replay, weighted, and the TD errors follow the metrics."""
+        target = self._td_target(params, batch)
         q = self.network.q(params, batch["observation"]).gather(-1, batch["action"].unsqueeze(-1)).squeeze(-1)
         if self.spec.prioritized is None:
             loss = member_mean(huber(q - target))
@@ -72,53 +62,72 @@ class DQNAgent(OffPolicyAgent[DQN]):
         loss = huber_td_loss(q, target, batch["weight"])
         return loss, torch.cat([torch.stack([loss, member_mean(q)], 1), (q - target).abs()], 1)
 
-    def before_steps(self, batch: Batch, coefficients: Batch) -> Batch:
-        """Adds q'(s', .), by the network that follows at a distance; it is the same for all steps of a call."""
-        seen, target = batch["next_observation"], self.network.layout.views(coefficients["target"])
-        if self.update.together == 1:
-            return {**batch, "next_q": self.network.q(target, seen)}
-        next_q = self.network.q(target, seen.transpose(0, 1).flatten(1, 2))
-        return {**batch, "next_q": next_q.unflatten(1, (self.update.together, -1)).transpose(0, 1)}
-
-    def _target(self, params: Params, batch: Batch) -> Tensor:
-        """r + gamma^n * (1 - terminated) * q'(s', a'), a' the best by q' itself or, when double, by q; no gradient."""
+    def _td_target(self, params: Params, batch: Batch) -> Tensor:
+        """r + gamma^n (1 - terminated) Q_target(s', a'), with a' = argmax Q_target(s', .) or, in double Q-learning,
+        argmax Q(s', .)."""
         reward, terminated, discount = batch["reward"], batch["terminated"], batch["discount"]
         if not self.spec.double:
             return q_learning_target(reward, batch["next_q"], terminated, discount).detach()
         online = self.network.q({name: part.detach() for name, part in params.items()}, batch["next_observation"])
         return double_q_target(reward, batch["next_q"], online, terminated, discount).detach()
 
-    def noise(self, random: np.random.Generator, steps: int, num_envs: int) -> np.ndarray:
-        if self.spec.explore == "epsilon":
-            return random.random((steps, num_envs), np.float32)
-        return gumbel_noise(random.random((steps, num_envs, self.actions.size), np.float32))
+    def before_steps(self, batch: Batch, coefficients: Batch) -> Batch:
+        """Add `next_q`, Q_target(s', .): one pass for all gradient steps of a call, as the target does not change."""
+        next_observation, target = batch["next_observation"], self.network.layout.views(coefficients["target"])
+        if self.update.together == 1:
+            return {**batch, "next_q": self.network.q(target, next_observation)}
+        next_q = self.network.q(target, next_observation.transpose(0, 1).flatten(1, 2))
+        return {**batch, "next_q": next_q.unflatten(1, (self.update.together, -1)).transpose(0, 1)}
 
-    def chances(self, noise: np.ndarray, frames: Sequence[int]) -> Iterable[Any]:
-        """Where not the best action is taken, but which one; or temperatures, and noise."""
-        rates = np.array([self.coefficients.numbers(self._explorer, frame) for frame in frames], np.float32)[..., None]
-        if self.spec.explore == "epsilon":
-            return zip(*explorations(noise, rates, self.actions.size), strict=True)
-        return zip(rates[..., None], noise, strict=True)
+    def steps_together(self) -> int:
+        """Gradient steps per compiled call: those of one vector step, if the target network stays the same for them."""
+        due, whole = self.spec.updates_per_frame * self.num_envs, self.spec.learning_starts % self.num_envs == 0
+        common = gcd(int(due), self.spec.target_every) if whole and due == int(due) else 1
+        return max(count for count in range(1, MOST_TOGETHER + 1) if common % count == 0)
 
-    def choose(self, said: NumpyPolicy, chance: Any) -> np.ndarray:
-        values = np.asarray(said)
-        if self.spec.explore == "epsilon":
-            explores, action = chance
-            return np.where(explores, action, values.argmax(-1))
-        temperature, noise = chance
-        return (values / temperature + noise).argmax(-1)
+    def _update_priorities(self, index: Tensor, error: Tensor) -> None:
+        """In the order of the minibatches: a transition in two of them keeps the later priority."""
+        indices, errors = index.view(-1, *index.shape[-2:]), error.view(-1, *error.shape[-2:])
+        for batch_index, batch_error in zip(indices, errors, strict=True):
+            self.replay.prioritize(batch_index.cpu().numpy(), batch_error.cpu().numpy())
 
-    @property
-    def _explorer(self) -> str:
-        return "epsilon" if self.spec.explore == "epsilon" else "temperature"
-
-    def beta(self, frame: int) -> np.ndarray | None:
+    def importance_exponent(self, frame: int) -> np.ndarray | None:
         if self.spec.prioritized is None:
             return None
         return np.full(self.members, value_at(self.spec.prioritized.beta, frame, self.context.frames))
 
-    def more(self, frame: int) -> dict[str, np.ndarray]:
-        return {"explore": np.array(self.coefficients.numbers(self._explorer, frame))}
+    # Exploration: epsilon-greedy or Boltzmann
+
+    def draw_noise(self, rng: np.random.Generator, steps: int, num_envs: int) -> np.ndarray:
+        if self.spec.explore == "epsilon":
+            return rng.random((steps, num_envs), np.float32)
+        return gumbel_noise(rng.random((steps, num_envs, self.actions.size), np.float32))
+
+    def exploration(self, noise: np.ndarray, frames: Sequence[int]) -> Iterable[Any]:
+        """(whether to explore, random action) if epsilon-greedy, else (temperature, Gumbel noise), at each frame."""
+        schedule = [self.coefficients.numbers(self._explore_field, frame) for frame in frames]
+        values = np.array(schedule, np.float32)[..., None]
+        if self.spec.explore == "epsilon":
+            return zip(*epsilon_greedy_noise(noise, values, self.actions.size), strict=True)
+        return zip(values[..., None], noise, strict=True)
+
+    def select_action(self, policy_output: NumpyPolicy, exploration: Any) -> np.ndarray:
+        q = np.asarray(policy_output)
+        if self.spec.explore == "epsilon":
+            explore, random_action = exploration
+            return np.where(explore, random_action, q.argmax(-1))
+        temperature, noise = exploration
+        return (q / temperature + noise).argmax(-1)
+
+    @property
+    def _explore_field(self) -> str:
+        return "epsilon" if self.spec.explore == "epsilon" else "temperature"
+
+    def extra_metrics(self, frame: int) -> dict[str, np.ndarray]:
+        return {"explore": np.array(self.coefficients.numbers(self._explore_field, frame))}
+
+    def build_network(self) -> QNetwork:
+        return QNetwork.build(self.spec.net, self.context.spaces, dueling=self.spec.dueling)
 
     def state(self, member: int) -> dict[str, Any]:
         return super().state(member) | {"target": self.target[member].cpu().numpy().copy()}

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rldsl.agents.base import AgentContext, Learner
 from rldsl.agents.coefficients import Coefficients
-from rldsl.agents.contract import AgentContext, Learner
 from rldsl.agents.normalization import Normalization
 from rldsl.agents.update import Batch, Update, choose_compiled
 from rldsl.maths.streams import restore_stream, stream, stream_state

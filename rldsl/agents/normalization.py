@@ -1,4 +1,4 @@
-"""Running normalisation of what a pack observes and of its rewards; each member has statistics of its own."""
+"""Running normalisation of observations and rewards, with separate statistics for every member."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rldsl.agents.contract import AgentContext
+from rldsl.agents.base import AgentContext
 from rldsl.envs.contract import Step
 from rldsl.maths.normalizers import (
     State,
@@ -23,42 +23,45 @@ STATISTICS = ("observations", "critic_observations", "rewards")
 
 
 class Normalization:
-    """Does nothing where the spec asks for nothing."""
+    """Normalises what the spec's `normalize_observations` and `normalize_rewards` ask for; otherwise the identity."""
 
     def __init__(self, spec: Any, context: AgentContext) -> None:
         members, num_envs = context.members, context.num_envs
         self.shape = (members, num_envs)
-        self.gamma = np.array([one.gamma for one in context.specs])  # type: ignore[attr-defined]
-        shape, own = context.spaces.observation_shape, context.spaces.critic_shape
-        seen, scaled = (getattr(spec, f"normalize_{what}", False) for what in ("observations", "rewards"))
-        self.observations: State | None = moments_state(members, shape) if seen else None
-        self.critic_observations: State | None = moments_state(members, own) if seen and own is not None else None
-        self.rewards: State | None = reward_scale_state(members, num_envs) if scaled else None
+        self.gamma = np.array([member.gamma for member in context.specs])  # type: ignore[attr-defined]
+        shape, critic_shape = context.spaces.observation_shape, context.spaces.critic_shape
+        observations = getattr(spec, "normalize_observations", False)
+        rewards = getattr(spec, "normalize_rewards", False)
+        self.observations: State | None = moments_state(members, shape) if observations else None
+        self.critic_observations: State | None = (
+            moments_state(members, critic_shape) if observations and critic_shape is not None else None
+        )
+        self.rewards: State | None = reward_scale_state(members, num_envs) if rewards else None
 
-    def observe(self, observation: np.ndarray) -> np.ndarray:
-        """Takes observations `[M, N, ...]` into the statistics and normalises them."""
+    def update_and_normalize(self, observation: np.ndarray) -> np.ndarray:
+        """Update the statistics with observations `[M, N, ...]`, then normalise them."""
         if self.observations is None:
             return observation
         self.observations = update_moments(self.observations, observation)
         return normalize(self.observations, observation)
 
-    def observe_as_critic(self, observation: np.ndarray) -> np.ndarray:
-        """The same with observations that are the critic's own."""
+    def update_and_normalize_critic(self, observation: np.ndarray) -> np.ndarray:
+        """The same for the critic's own observations."""
         if self.critic_observations is None:
             return observation
         self.critic_observations = update_moments(self.critic_observations, observation)
         return normalize(self.critic_observations, observation)
 
-    def look(self, observation: np.ndarray) -> np.ndarray:
-        """Normalises observations `[M, B, ...]` that are not to be counted."""
-        return _look(self.observations, observation)
+    def normalize(self, observation: np.ndarray) -> np.ndarray:
+        """Normalise observations `[M, B, ...]` with the current statistics."""
+        return _normalize(self.observations, observation)
 
-    def look_as_critic(self, observation: np.ndarray) -> np.ndarray:
-        """The same with what the critic sees, be it its own or the policy's."""
-        return _look(self.critic_observations or self.observations, observation)
+    def normalize_critic(self, observation: np.ndarray) -> np.ndarray:
+        """The same for the critic's observations, its own or those it shares with the policy."""
+        return _normalize(self.critic_observations or self.observations, observation)
 
-    def reward(self, step: Step) -> np.ndarray:
-        """The rewards of a step as they are learned from, `[M, N]`."""
+    def scale_reward(self, step: Step) -> np.ndarray:
+        """Rewards `[M, N]` divided by the standard deviation of the discounted return."""
         reward = step.reward.reshape(self.shape)
         if self.rewards is None:
             return reward
@@ -71,13 +74,13 @@ class Normalization:
         return {name: _row(getattr(self, name), member) for name in STATISTICS}
 
     def load(self, member: int, saved: Mapping[str, Any]) -> None:
-        """Goes on from one member's statistics."""
+        """Load one member's statistics."""
         for name, state in saved.items():
             for key, array in (state or {}).items():
                 getattr(self, name)[key][member] = array
 
 
-def _look(state: State | None, observation: np.ndarray) -> np.ndarray:
+def _normalize(state: State | None, observation: np.ndarray) -> np.ndarray:
     if state is not None:
         return normalize(state, observation)
     return observation if observation.dtype == np.uint8 else observation.astype(np.float32)

@@ -1,22 +1,22 @@
-"""What the off-policy algorithms share: steps into a replay buffer, each followed by the updates that it pays for."""
+"""Base class of the off-policy algorithms: after every vector step, the gradient steps on replayed transitions that
+are due."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from operator import is_
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from rldsl.agents.contract import AgentContext, Policy, World
+from rldsl.agents.action_space import ActionSpace
+from rldsl.agents.base import AgentContext, Policy, World
 from rldsl.agents.gradient_learner import GradientLearner, as_array
-from rldsl.agents.policies import ActionSpace
-from rldsl.maths.replay_size import ReplayShape
 from rldsl.maths.streams import stream
-from rldsl.memory.replay import Replay
+from rldsl.memory.minibatches import Minibatches
+from rldsl.memory.replay import ReplayBuffer
+from rldsl.memory.replay_size import ReplayShape
 from rldsl.nets.acting import NumpyPolicy, make_actor
 from rldsl.nets.sampling import greedy
 from rldsl.spec.off_policy import OffPolicy
@@ -25,119 +25,113 @@ from rldsl.store.append_only_ring import AppendOnlyRing
 S = TypeVar("S", bound=OffPolicy)
 Batch = dict[str, Tensor]
 
-STEPS = 32
-"""Vector steps of one iteration: few enough for a timely checkpoint, enough to hide what an iteration costs."""
+STEPS_PER_ITERATION = 32
+"""Vector steps: few enough for timely checkpoints, enough to hide the overhead of an iteration."""
 
 
 class OffPolicyAgent(GradientLearner[S]):
-    """A subclass says how actions are chosen and how a batch is learned from."""
+    """Acts, stores transitions and learns from minibatches of them. A subclass defines exploration and the update."""
 
     def __init__(self, context: AgentContext) -> None:
         super().__init__(context)
         self.actions = ActionSpace(context.spaces.action, squash=True)
-        self.replay = self._make_replay()
+        self.replay = self._make_replay_buffer()
         self.updates = 0
-        self.begun = False
-        """Whether the replay has the present observations."""
-        self._said: tuple[int, Tensor] | None = None
-        self._unbinds: dict[str, tuple[np.ndarray, Sequence[Tensor]]] = {}
-        self._drawn: tuple[list[np.ndarray], list[Batch]] = [], []
-        """What was drawn last, and the batches on its memory."""
+        """Gradient steps so far."""
+        self.replay_begun = False
+        """Whether the replay buffer holds the current observations."""
+        self._minibatches: dict[int, Minibatches] = {}
+        self._unread_metrics: tuple[int, Tensor] | None = None
+        """Frame and metrics of the last gradient step, until `metrics` or `state` reads them."""
 
     def gradient_steps(self) -> int:
         return self.spec.updates(self.context.frames)
 
     def iterate(self, world: World) -> None:
         self.actor.refresh(self.update.flat)
-        noise = np.stack([self.noise(random, STEPS, self.num_envs) for random in self.streams["act"]], 1)
-        frames = range(world.frame, world.frame + STEPS * self.num_envs, self.num_envs)
-        for chance in self.chances(noise, frames):
-            self._step(world, chance)
+        steps, rngs = STEPS_PER_ITERATION, self.streams["act"]
+        noise = np.stack([self.draw_noise(rng, steps, self.num_envs) for rng in rngs], 1)
+        frames = range(world.frame, world.frame + steps * self.num_envs, self.num_envs)
+        for exploration in self.exploration(noise, frames):
+            self._act(world, exploration)
             self._learn(world.frame)
             if world.exhausted:
                 return
 
-    def _step(self, world: World, chance: Any) -> None:
-        """Acts in all rows, at random until the start, and remembers what came of it."""
-        if not self.begun:
+    def _act(self, world: World, exploration: Any) -> None:
+        """One vector step, uniformly at random before `learning_starts`, into the replay buffer."""
+        if not self.replay_begun:
             self.replay.begin(world.observation)
-            self.begun = True
+            self.replay_begun = True
         if world.frame < self.spec.learning_starts:
-            action = self._at_random()
+            action = self._random_action()
         else:
-            seen = self.normalization.look(self.by_member(world.observation))
-            action = self.choose(self.actor(seen), chance)
+            observation = self.normalization.normalize(self.by_member(world.observation))
+            action = self.select_action(self.actor(observation), exploration)
         self.replay.write(action, world.step(action.reshape(-1, *self.actions.shape)))
 
     def _learn(self, frame: int) -> None:
-        due, together = self.spec.updates(frame) - self.updates, self.update.together
-        if due < together:
+        """The gradient steps that are due after `frame` frames."""
+        steps_per_call = self.update.together
+        calls = (self.spec.updates(frame) - self.updates) // steps_per_call
+        if calls < 1:
             return
-        rates = self.rates(frame)
-        for batch in self._batches(due // together, frame):
-            self.updates += together
-            self._said = frame, self.improve(frame, rates, batch)
+        lr, max_grad_norm = self.rates(frame)
+        for batch in self._sample(calls, frame):
+            self.updates += steps_per_call
+            self._unread_metrics = frame, self.train_on_batch(frame, lr, max_grad_norm, batch)
         self.actor.refresh(self.update.flat)
 
     @abstractmethod
-    def noise(self, random: np.random.Generator, steps: int, num_envs: int) -> np.ndarray:
-        """What is needed of chance for so many steps of one member, `[T, N, ...]`."""
+    def draw_noise(self, rng: np.random.Generator, steps: int, num_envs: int) -> np.ndarray:
+        """Exploration noise of one member, `[T, N, ...]`."""
 
-    def chances(self, noise: np.ndarray, frames: Sequence[int]) -> Iterable[Any]:
-        """What `choose` takes at each of these frames, from noise `[T, M, N, ...]`."""
+    def exploration(self, noise: np.ndarray, frames: Sequence[int]) -> Iterable[Any]:
+        """What `select_action` takes at each of these frames, from noise `[T, M, N, ...]`."""
         return noise
 
     @abstractmethod
-    def choose(self, said: NumpyPolicy, chance: Any) -> np.ndarray:
-        """Actions `[M, N, ...]`, as the environment takes them, from what the actor says and one of `chances`."""
+    def select_action(self, policy_output: NumpyPolicy, exploration: Any) -> np.ndarray:
+        """Actions `[M, N, ...]` for the environment, from the actor's output and an item of `exploration`."""
 
     @abstractmethod
-    def improve(self, frame: int, rates: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
-        """A gradient step on a batch `[M, B, ...]`, or several `together` on as many batches.
+    def train_on_batch(self, frame: int, lr: Tensor, max_grad_norm: Tensor, batch: Batch) -> Tensor:
+        """A gradient step on a minibatch `[M, B, ...]`, or several on as many minibatches, `[steps, M, B, ...]`.
 
-        Returns what the last one gave, as `metrics_of` reads it.
+        Returns the metrics of the last step, as `loss_metrics` reads them.
         """
 
-    def _batches(self, calls: int, frame: int) -> Sequence[Batch]:
-        """What `improve` is called with. All batches of one step are drawn at once."""
-        drawn = self.draw(calls * self.update.together, frame)
-        arrays, batches = self._drawn
-        if len(arrays) != len(drawn) or not all(map(is_, arrays, drawn.values())) or self.device.type != "cpu":
-            tensors = [self._unbound(name, array) for name, array in drawn.items()]
-            batches = [dict(zip(drawn, step, strict=True)) for step in zip(*tensors, strict=True)]
-            self._drawn = list(drawn.values()), batches
-        return batches
+    def _sample(self, calls: int, frame: int) -> list[Batch]:
+        """Minibatches for so many calls of the update, all drawn at once."""
+        count = calls * self.update.together
+        if count not in self._minibatches:
+            array_only = () if self.replay.priorities else ("index",)
+            arrays = self.allocate_batch(count)
+            self._minibatches[count] = Minibatches(arrays, self.update.together, self.device, array_only)
+        minibatches = self._minibatches[count]
+        self.fill_batch(minibatches.arrays, count, frame)
+        return minibatches.tensors()
 
-    def _unbound(self, name: str, array: np.ndarray) -> Sequence[Tensor]:
-        """A tensor for each call; of memory that is drawn into again and again, a CPU's are made once."""
-        last, tensors = self._unbinds.get(name, (None, ()))
-        if last is not array or not tensors[0].is_cpu:
-            batches = torch.from_numpy(array).to(self.device)
-            together = self.update.together
-            tensors = batches.unbind(0) if together == 1 else batches.unflatten(0, (-1, together)).unbind(0)
-            self._unbinds[name] = array, tensors
-        return tensors
+    def allocate_batch(self, count: int) -> dict[str, np.ndarray]:
+        """Arrays `[count, M, B, ...]` for `fill_batch`."""
+        return self.replay.allocate(count, self.spec.batch)
 
-    def draw(self, count: int, frame: int) -> dict[str, np.ndarray]:
-        """What so many batches are made of, `[count, M, B, ...]`."""
-        drawn = self.replay.sample(
-            count, self.spec.batch, self.streams["replay"], self.beta(frame), self.spec.include_newest
-        )
-        if self.replay.priorities is None:
-            del drawn["index"]
-        return drawn
+    def fill_batch(self, batch: dict[str, np.ndarray], count: int, frame: int) -> None:
+        """Sample minibatches into `batch`."""
+        rngs, beta = self.streams["replay"], self.importance_exponent(frame)
+        self.replay.sample(count, self.spec.batch, rngs, beta, self.spec.include_newest, out=batch)
 
-    def beta(self, frame: int) -> np.ndarray | None:
-        """The exponent of prioritized replay's weights, `[M]`, where replay is prioritized."""
+    def importance_exponent(self, frame: int) -> np.ndarray | None:
+        """The importance-sampling exponent beta `[M]` of prioritized replay; None without it."""
         return None
 
-    def _at_random(self) -> np.ndarray:
-        shape = (self.num_envs, *self.actions.shape)
+    def _random_action(self) -> np.ndarray:
+        shape, rngs = (self.num_envs, *self.actions.shape), self.streams["act"]
         if self.actions.discrete:
-            return np.stack([random.integers(self.actions.size, size=shape) for random in self.streams["act"]])
-        return np.stack([random.uniform(-1.0, 1.0, shape).astype(np.float32) for random in self.streams["act"]])
+            return np.stack([rng.integers(self.actions.size, size=shape) for rng in rngs])
+        return np.stack([rng.uniform(-1.0, 1.0, shape).astype(np.float32) for rng in rngs])
 
-    def _make_replay(self) -> Replay:
+    def _make_replay_buffer(self) -> ReplayBuffer:
         spaces, spec = self.context.spaces, self.spec
         pixels = spaces.observation_dtype == np.uint8
         prioritized = getattr(spec, "prioritized", None)
@@ -152,54 +146,55 @@ class OffPolicyAgent(GradientLearner[S]):
             prioritized=prioritized is not None,
         )
         alpha = [prioritized.alpha] * self.members if prioritized else None
-        gamma = [one.gamma for one in self.context.specs]  # type: ignore[attr-defined]
-        return Replay(shape, gamma, [spec.n_step] * self.members, alpha)
+        gamma = [member.gamma for member in self.context.specs]  # type: ignore[attr-defined]
+        return ReplayBuffer(shape, gamma, [spec.n_step] * self.members, alpha)
 
     def metrics(self) -> Mapping[str, np.ndarray]:
-        self._settle()
+        self._read_metrics()
         return super().metrics()
 
-    def _settle(self) -> None:
-        """Metrics are read only where they are asked for: once in many updates."""
-        if self._said is not None:
-            frame, metrics = self._said
-            self.record_metrics(frame, self.metrics_of(metrics), **self.more(frame))
-            self._said = None
+    def _read_metrics(self) -> None:
+        """Record the metrics of the last gradient step. Only when needed: reading them after every step is slow."""
+        if self._unread_metrics is not None:
+            frame, metrics = self._unread_metrics
+            self.record_metrics(frame, self.loss_metrics(metrics), **self.extra_metrics(frame))
+            self._unread_metrics = None
 
-    def metrics_of(self, said: Tensor) -> np.ndarray:
-        """The metrics of `names` and the gradient's norm, from what an update gave: there may be more between them."""
-        metrics = as_array(said)
+    def loss_metrics(self, output: Tensor) -> np.ndarray:
+        """The metrics `names` and the gradient norm `[M, K + 1]` from an update's output, which may have more columns
+        between them."""
+        metrics = as_array(output)
         return np.concatenate((metrics[:, : len(self.names)], metrics[:, -1:]), 1)
 
-    def more(self, frame: int) -> dict[str, np.ndarray]:
+    def extra_metrics(self, frame: int) -> dict[str, np.ndarray]:
         """Metrics beside those of the loss, `[M]` each."""
         return {}
 
     def forget_episodes(self) -> None:
-        self.begun = False
+        self.replay_begun = False
 
     def policy(self, num_envs: int, deterministic: bool, seeds: list[int]) -> Policy:
         actor = make_actor(self.network, self.update.flat.clone(), num_envs)
-        streams = [stream(seed, "evaluate") for seed in seeds]
+        rngs = [stream(seed, "evaluate") for seed in seeds]
 
         def act(observation: np.ndarray, starts: np.ndarray) -> np.ndarray:
-            said = actor(self.normalization.look(observation))
+            policy_output = actor(self.normalization.normalize(observation))
             if deterministic:
-                return self.actions.to_env(greedy(said))
-            noise = np.stack([self.noise(random, 1, num_envs) for random in streams], 1)
-            return self.choose(said, *self.chances(noise, [self.context.frames]))
+                return self.actions.to_env(greedy(policy_output))
+            noise = np.stack([self.draw_noise(rng, 1, num_envs) for rng in rngs], 1)
+            return self.select_action(policy_output, *self.exploration(noise, [self.context.frames]))
 
         return act
 
     def state(self, member: int) -> dict[str, Any]:
-        self._settle()
+        self._read_metrics()
         return super().state(member) | {"replay": self.replay.state(member), "updates": self.updates}
 
-    def growing(self, member: int) -> AppendOnlyRing:
+    def append_only_ring(self, member: int) -> AppendOnlyRing:
         return self.replay.steps(member)
 
     def restore(self, member: int, state: Mapping[str, Any]) -> None:
         super().restore(member, state)
         self.replay.restore(member, state["replay"])
         self.updates = state["updates"]
-        self.begun = self.replay.written > 0
+        self.replay_begun = self.replay.written > 0

@@ -1,4 +1,4 @@
-"""What the policy-gradient algorithms share: rollouts of the current policy, evaluated once as a whole."""
+"""Base class of the on-policy algorithms: collect a rollout with the current policy and estimate its values."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rldsl.agents.contract import AgentContext, Policy, World
+from rldsl.agents.action_space import ActionSpace
+from rldsl.agents.base import AgentContext, Policy, World
 from rldsl.agents.gradient_learner import GradientLearner
-from rldsl.agents.policies import ActionSpace
 from rldsl.maths.streams import stream
-from rldsl.memory.rollout import Rollout
+from rldsl.memory.rollout import RolloutBuffer
 from rldsl.nets.acting import make_actor
 from rldsl.nets.actor_critic import ActorCritic, Unrolled
 from rldsl.nets.layout import Params
@@ -22,26 +22,24 @@ from rldsl.spec.agent import OnPolicy
 
 S = TypeVar("S", bound=OnPolicy)
 
-READ = ("observation", "action", "reward", "terminated", "ended", "starts")
+ROLLOUT_FIELDS = ("observation", "action", "reward", "terminated", "ended", "starts")
 
 
 class OnPolicyAgent(GradientLearner[S]):
-    """Collects rollouts with the current policy; a subclass says what is learned from them."""
+    """Collects rollouts of T steps with the current policy. A subclass defines `iterate` and the loss."""
 
     network: ActorCritic
 
     def __init__(self, context: AgentContext) -> None:
         super().__init__(context)
         self.actions = ActionSpace(context.spaces.action, self.spec.squash)
-        self.rollout = Rollout(self.spec.rollout, self.members, self.num_envs, context.spaces, self.actions.shape)
-        self.critic_sees = "observation" if self.rollout.critic_observation is None else "critic_observation"
-        """What of a rollout the value is read off."""
+        self.rollout = RolloutBuffer(self.spec.rollout, self.members, self.num_envs, context.spaces, self.actions.shape)
+        self.critic_input = "observation" if self.rollout.critic_observation is None else "critic_observation"
+        """The rollout field that the critic reads."""
         self.starts = np.ones((self.members, self.num_envs), bool)
-        self.memory = torch.zeros(self.members, self.num_envs, self.network.state_size, device=self.device)
-
-    def with_critic(self, names: Sequence[str]) -> list[str]:
-        """The names, and that of what the critic sees."""
-        return list(dict.fromkeys((*names, self.critic_sees)))
+        """Whether the current observations are the first of an episode."""
+        self.rnn_state = torch.zeros(self.members, self.num_envs, self.network.state_size, device=self.device)
+        """Recurrent state `[M, N, S]` at the start of the current rollout."""
 
     def gradient_steps(self) -> int:
         return self.context.frames // (self.spec.rollout * self.num_envs)
@@ -49,119 +47,134 @@ class OnPolicyAgent(GradientLearner[S]):
     def build_network(self) -> ActorCritic:
         return ActorCritic.build(self.spec.net, self.context.spaces, log_std=self.spec.log_std)
 
-    def collect(self, world: World) -> Rollout | None:
-        """Acts for T steps; None if the budget ended on the way, with nothing left to learn for."""
+    def collect(self, world: World) -> RolloutBuffer | None:
+        """Act for T steps. None if the frame budget ran out before the rollout was complete."""
         rollout = self.rollout
         rollout.clear()
         self.actor.refresh(self.update.flat)
-        draws = [self.actions.noise(random, rollout.steps, self.num_envs) for random in self.streams["act"]]
-        for t, noise in enumerate(np.stack(draws, 1)):
-            rollout.observation[t] = self.normalization.observe(self.by_member(world.observation))
-            if rollout.critic_observation is not None:
-                rollout.critic_observation[t] = self.normalization.observe_as_critic(self._seen_by_critic(world))
-            rollout.starts[t] = self.starts
-            action = sample(self.actor(rollout.observation[t], self.starts if self.recurrent else None), noise)
+        noise = np.stack([self.actions.noise(rng, rollout.steps, self.num_envs) for rng in self.streams["act"]], 1)
+        for t in range(rollout.steps):
+            self._observe(world, t)
+            policy = self.actor(rollout.observation[t], self.starts if self.recurrent else None)
+            action = sample(policy, noise[t])
             rollout.action[t] = action
             step = world.step(self.actions.to_env(action).reshape(-1, *self.actions.shape))
-            rollout.write(t, step, self.normalization.reward(step))
+            rollout.write(t, step, self.normalization.scale_reward(step))
             self.starts = rollout.ended[t]
             if world.exhausted:
                 return None
-        self.starts = self.starts.copy()  # the next rollout is written over this one
-        self.last = self.normalization.look_as_critic(self._seen_by_critic(world))
+        self.starts = self.starts.copy()  # the next rollout overwrites the buffer
+        self.last_observation = self.normalization.normalize_critic(self._critic_observation(world))
         return rollout
 
-    def _seen_by_critic(self, world: World) -> np.ndarray:
-        return self.by_member(getattr(world, self.critic_sees))
+    def _observe(self, world: World, t: int) -> None:
+        """Write the current observations, normalised, into step t of the rollout."""
+        rollout = self.rollout
+        rollout.observation[t] = self.normalization.update_and_normalize(self.by_member(world.observation))
+        if rollout.critic_observation is not None:
+            critic_observation = self.normalization.update_and_normalize_critic(self._critic_observation(world))
+            rollout.critic_observation[t] = critic_observation
+        rollout.starts[t] = self.starts
+
+    def _critic_observation(self, world: World) -> np.ndarray:
+        return self.by_member(getattr(world, self.critic_input))
 
     @torch.no_grad()
-    def evaluate(self, rollout: Rollout) -> dict[str, Tensor]:
-        """Values, once over the whole rollout, and the value of what really came next."""
+    def compute_values(self, rollout: RolloutBuffer) -> dict[str, Tensor]:
+        """The rollout as tensors `[M, T, N, ...]`, with `value` V(s_t) and `next_value`, that of the true next state.
+
+        At the end of the rollout and where a time limit truncated an episode, the next state is s_T or the final
+        observation of that episode.
+        """
         params = self.network.layout.views(self.update.flat)
-        data = {name: rollout.tensor(getattr(rollout, name), self.device) for name in self.with_critic(READ)}
-        last = torch.from_numpy(self.last).to(self.device)
-        value_all = self._value_sequences if self.recurrent else self._value_transitions
-        data["value"], after, states = value_all(params, data, last)
-        data["next_value"] = torch.cat([data["value"][:, 1:], after.unsqueeze(1)], 1)
-        self._value_truncations(rollout, params, data["next_value"], states)
+        data = {name: rollout.tensor(name, self.device) for name in self.with_critic_input(ROLLOUT_FIELDS)}
+        last_observation = torch.from_numpy(self.last_observation).to(self.device)
+        values = self._values_recurrent if self.recurrent else self._values_feedforward
+        data["value"], last_value, states = values(params, data, last_observation)
+        data["next_value"] = torch.cat([data["value"][:, 1:], last_value.unsqueeze(1)], 1)
+        self._bootstrap_truncated(rollout, params, data["next_value"], states)
         return data
 
-    def _value_transitions(
-        self, params: Params, data: Mapping[str, Tensor], last: Tensor
+    def _values_feedforward(
+        self, params: Params, data: Mapping[str, Tensor], last_observation: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Values `[M, T, N]`, and those `[M, N]` after them, in one pass."""
-        observations = torch.cat([data[self.critic_sees], last.unsqueeze(1)], 1)
+        """Values `[M, T, N]`, the value `[M, N]` of the last observation, and (unused) recurrent states."""
+        observations = torch.cat([data[self.critic_input], last_observation.unsqueeze(1)], 1)
         values = self.network.value(params, observations.flatten(1, 2)).reshape(observations.shape[:3])
-        return values[:, :-1], values[:, -1], self.memory
+        return values[:, :-1], values[:, -1], self.rnn_state
 
-    def _value_sequences(
-        self, params: Params, data: Mapping[str, Tensor], last: Tensor
+    def _values_recurrent(
+        self, params: Params, data: Mapping[str, Tensor], last_observation: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The same with a memory, in which the next rollout goes on."""
-        _, value, states = self.unroll(params, data)
-        after = self._value_after(params, last, states[:, -1], data["ended"][:, -1])
-        self.next_memory = states[:, -1]
-        return value, after, states
+        """The same with a recurrent network, and its states `[M, T, N, S]` after each step."""
+        _, values, states = self.unroll(params, data)
+        last_value = self._next_value_recurrent(params, last_observation, states[:, -1], data["ended"][:, -1])
+        self.next_rnn_state = states[:, -1]
+        return values, last_value, states
 
     def unroll(self, params: Params, data: Mapping[str, Tensor]) -> Unrolled:
-        """What the network says of a rollout `[M, T, N]`, from the memory in which it began."""
-        seen = data["observation"], data["starts"]
-        return self.network.unroll(params, *seen, self.memory, data[self.critic_sees])
+        """Policy, value and recurrent state over a rollout `[M, T, N]`, from the state in which it began."""
+        observation, starts = data["observation"], data["starts"]
+        return self.network.unroll(params, observation, starts, self.rnn_state, data[self.critic_input])
 
-    def _value_after(self, params: Params, observation: Tensor, state: Tensor, starts: Tensor) -> Tensor:
-        """The value `[M, N]` of the observations that follow a state."""
+    def _next_value_recurrent(self, params: Params, observation: Tensor, state: Tensor, starts: Tensor) -> Tensor:
+        """The value `[M, N]` of the observations that follow a recurrent state."""
         return self.network.unroll_value(params, observation.unsqueeze(1), starts.unsqueeze(1), state).squeeze(1)
 
-    def _value_truncations(self, rollout: Rollout, params: Params, next_value: Tensor, states: Tensor) -> None:
-        """Where a time limit cut an episode, what came next is its own last observation."""
-        cut = rollout.truncations()
-        for member in np.unique(cut.member):
-            chosen = cut.member == member
-            step, env = cut.step[chosen], cut.env[chosen]
-            last = cut.critic_observation[chosen]
-            seen = np.zeros((self.members, *last.shape), last.dtype)
-            seen[member] = last
-            observation = torch.from_numpy(self.normalization.look_as_critic(seen)).to(self.device)
+    def _bootstrap_truncated(self, rollout: RolloutBuffer, params: Params, next_value: Tensor, states: Tensor) -> None:
+        """Where a time limit truncated an episode, set `next_value` to the value of its final observation."""
+        truncated = rollout.truncations()
+        for member in np.unique(truncated.member):
+            mine = truncated.member == member
+            step, env = truncated.step[mine], truncated.env[mine]
+            final = truncated.critic_observation[mine]
+            observations = np.zeros((self.members, *final.shape), final.dtype)
+            observations[member] = final
+            observation = torch.from_numpy(self.normalization.normalize_critic(observations)).to(self.device)
             if self.recurrent:
                 state = states[:, step, env]
-                going_on = torch.zeros(state.shape[:2], dtype=torch.bool, device=self.device)
-                value = self._value_after(params, observation, state, going_on)
+                starts = torch.zeros(state.shape[:2], dtype=torch.bool, device=self.device)
+                value = self._next_value_recurrent(params, observation, state, starts)
             else:
                 value = self.network.value(params, observation)
             next_value[member, step, env] = value[member]
 
-    def remember(self) -> None:
-        """The next rollout goes on with the memory in which this one ended."""
+    def with_critic_input(self, names: Sequence[str]) -> list[str]:
+        """The field names, and that of the critic's observation if it is not among them."""
+        return list(dict.fromkeys((*names, self.critic_input)))
+
+    def advance_rnn_state(self) -> None:
+        """Start the next rollout in the recurrent state in which this one ended."""
         if self.recurrent:
-            self.memory = self.next_memory
+            self.rnn_state = self.next_rnn_state
 
     def forget_episodes(self) -> None:
         self.starts[:] = True
 
     def policy(self, num_envs: int, deterministic: bool, seeds: list[int]) -> Policy:
         actor = make_actor(self.network, self.update.flat.clone(), num_envs)
-        streams = [stream(seed, "evaluate") for seed in seeds]
+        rngs = [stream(seed, "evaluate") for seed in seeds]
 
         def act(observation: np.ndarray, starts: np.ndarray) -> np.ndarray:
-            said = actor(self.normalization.look(observation), starts if self.recurrent else None)
+            policy = actor(self.normalization.normalize(observation), starts if self.recurrent else None)
             if deterministic:
-                return self.actions.to_env(greedy(said))
-            noise = np.stack([self.actions.noise(random, 1, num_envs)[0] for random in streams])
-            return self.actions.to_env(sample(said, noise))
+                return self.actions.to_env(greedy(policy))
+            noise = np.stack([self.actions.noise(rng, 1, num_envs)[0] for rng in rngs])
+            return self.actions.to_env(sample(policy, noise))
 
         return act
 
     def state(self, member: int) -> dict[str, Any]:
-        kept = {"starts": self.starts[member].copy(), "memory": self.memory[member].cpu().numpy().copy()}
-        return super().state(member) | kept
+        own = {"starts": self.starts[member].copy(), "rnn_state": self.rnn_state[member].cpu().numpy().copy()}
+        return super().state(member) | own
 
     def restore(self, member: int, state: Mapping[str, Any]) -> None:
         super().restore(member, state)
         self.starts[member] = state["starts"]
-        self.memory[member] = torch.from_numpy(np.array(state["memory"])).to(self.device)
+        self.rnn_state[member] = torch.from_numpy(np.array(state["rnn_state"])).to(self.device)
 
 
-def shuffled(streams: list[np.random.Generator], count: int, size: int) -> Iterator[Tensor]:
-    """Minibatches of indices `[M, size]`: each member's own permutation of `count` items."""
-    order = torch.from_numpy(np.stack([random.permutation(count) for random in streams]))
+def shuffled(rngs: list[np.random.Generator], count: int, size: int) -> Iterator[Tensor]:
+    """Minibatches of indices `[M, size]`: a random permutation of `count` items for each member."""
+    order = torch.from_numpy(np.stack([rng.permutation(count) for rng in rngs]))
     return iter(torch.split(order, size, 1))

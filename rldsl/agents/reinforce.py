@@ -1,11 +1,11 @@
-"""REINFORCE (Williams 1992): the policy gradient with returns-to-go, and no value but for what a time limit cut off."""
+"""REINFORCE (Williams 1992): the Monte-Carlo policy gradient with returns-to-go."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from rldsl.agents.contract import World
+from rldsl.agents.base import World
 from rldsl.agents.on_policy import OnPolicyAgent
 from rldsl.agents.update import Batch
 from rldsl.maths.losses import entropy_bonus, normalize_per_member, reinforce_loss
@@ -16,7 +16,11 @@ from rldsl.spec.agent import Reinforce
 
 
 class ReinforceAgent(OnPolicyAgent[Reinforce]):
-    """One step on each rollout. The value learns the same returns, and serves only to end what was cut off."""
+    """One gradient step per rollout on L = -log pi(a|s) G - entropy H[pi], with the return-to-go G.
+
+    A value function is trained on the same returns. It is not a baseline: it only bootstraps episodes that the end of
+    the rollout or a time limit cut off.
+    """
 
     names = ("policy_loss", "value_loss", "entropy")
     columns = (*names, "grad_norm", "lr")
@@ -25,18 +29,19 @@ class ReinforceAgent(OnPolicyAgent[Reinforce]):
         rollout = self.collect(world)
         if rollout is None:
             return
-        data = self.evaluate(rollout)
+        data = self.compute_values(rollout)
         gamma = self.coefficients.one("gamma", 0)
         data["return"] = discounted_returns(
             data["reward"], data["terminated"], data["ended"], data["next_value"], gamma
         )
-        names = self.with_critic(("observation", "action", "return"))
+        names = self.with_critic_input(("observation", "action", "return"))
         batch = {name: data[name].flatten(1, 2) for name in names}
-        self.record_metrics(world.frame, self.learn(world.frame, batch, self.coefficients.at(world.frame, "entropy")))
+        metrics = self.learn(world.frame, batch, self.coefficients.at(world.frame, "entropy"))
+        self.record_metrics(world.frame, metrics)
 
     def loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
-        """-log pi(a) R - entropy * S, and the value's own (V - R)^2, which no gradient of the policy sees."""
-        policy, value = self.network.policy_and_value(params, batch["observation"], batch[self.critic_sees])
+        """-log pi(a|s) G - entropy H[pi] + (V(s) - G)^2 / Var(G), the last with a network of its own."""
+        policy, value = self.network.policy_and_value(params, batch["observation"], batch[self.critic_input])
         returns = batch["return"]
         weight = normalize_per_member(returns) if self.spec.normalize_returns else returns
         log_prob, entropy = self.actions.log_prob(policy, batch["action"]), self.actions.entropy(policy)

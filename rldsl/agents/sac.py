@@ -1,4 +1,4 @@
-"""Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905), of continuous actions and, with exact expectations, of
+"""Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905), for continuous actions and, with exact expectations, for
 discrete ones (Christodoulou 2019, arXiv:1910.07207)."""
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rldsl.agents.contract import AgentContext
+from rldsl.agents.base import AgentContext
 from rldsl.agents.off_policy import Batch
-from rldsl.agents.soft_actor_critic import SoftAgent, act
+from rldsl.agents.soft_actor_critic import SoftAgent, sample_action
 from rldsl.maths.members import member_mean
 from rldsl.maths.off_policy_losses import combine_critics, critics_loss
 from rldsl.maths.returns import expected_soft_value, td_target
@@ -25,51 +25,53 @@ TARGETS = "target."
 
 
 class SACAgent(SoftAgent[SAC]):
-    """The critics learn towards r + gamma * V(s'), V by critics that follow them slowly."""
+    """Trains the critics on (Q_i(s, a) - r - gamma V(s'))^2, with the value V(s') = E[min_i Q_target,i(s', a') - alpha
+    log pi(a'|s')] by target critics, which are updated with the rate tau."""
 
     def __init__(self, context: AgentContext) -> None:
         super().__init__(context)
         self.targets = self.critics.flat.clone()
         self._targets = prefixed(TARGETS, self.critics.pieces(self.targets))
 
-    def build_critics(self) -> Twins:
-        return Twins(Critic.build(self.spec.critic_net or self.spec.net, self.context.spaces))
-
-    def critic_coefficients(self, frame: int) -> Batch:
-        return self.coefficients.at(frame, "tau")
-
-    def after_critics(self, pieces: Params, batch: Batch, coefficients: Batch) -> None:
-        for name, target in scope(batch, TARGETS).items():
-            soft_update(target, pieces[name], coefficients["tau"])
-
-    def critic_batch(self, batch: Batch) -> Batch:
-        return {**batch, "actor": self.update.flat, **self._targets}
-
     def critic_loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
-        """(q(s, a) - r - gamma * V(s'))^2, of both critics."""
+        """(Q_i(s, a) - r - gamma (1 - terminated) V(s'))^2, summed over both critics."""
         q = self._q(params, batch)
         target = td_target(batch["reward"], self._next_value(batch), batch["terminated"], batch["discount"])
         loss = critics_loss(q, target)
         return loss, torch.stack([loss, member_mean(q.flatten(1))], 1)
 
     def _q(self, params: Params, batch: Batch) -> Tensor:
-        """What both critics say of the actions of the batch, `[M, 2, B]`."""
+        """Q_i(s, a) of both critics for the actions of the minibatch, `[M, 2, B]`."""
         if not self.actions.discrete:
             return self.twins.q(params, batch["observation"], batch["action"])
         index = batch["action"].unsqueeze(1).unsqueeze(-1).expand(-1, 2, -1, 1)
         return self.twins.values(params, batch["observation"]).gather(-1, index).squeeze(-1)
 
     def _next_value(self, batch: Batch) -> Tensor:
-        """V(s') = E[q'(s', a) - alpha * log pi(a|s')], `[M, B]`; the critics may be spared the entropy."""
+        """V(s') = E[Q_target(s', a') - alpha log pi(a'|s')], `[M, B]`. `critic_entropy=False` drops the second term."""
         actor, targets = self.network.layout.views(batch["actor"]), self.critics.params(scope(batch, TARGETS))
         observation, alpha = batch["next_observation"], actor["log_alpha"].exp() * self.spec.critic_entropy
         policy = self.network.policy(actor, observation)
         if self.actions.discrete:
             q = combine_critics(self.twins.values(targets, observation), self.spec.critic_reduction)
             return expected_soft_value(q, policy.log_softmax(-1), alpha)  # type: ignore[union-attr]
-        action, log_prob = act(policy, batch["next_noise"])
+        action, log_prob = sample_action(policy, batch["next_noise"])
         q = combine_critics(self.twins.q(targets, observation, action), self.spec.critic_reduction)
         return q - alpha.unsqueeze(1) * log_prob
+
+    def after_critics(self, pieces: Params, batch: Batch, coefficients: Batch) -> None:
+        """Q_target += tau (Q - Q_target)."""
+        for name, target in scope(batch, TARGETS).items():
+            soft_update(target, pieces[name], coefficients["tau"])
+
+    def critic_batch(self, batch: Batch) -> Batch:
+        return {**batch, "actor": self.update.flat, **self._targets}
+
+    def critic_coefficients(self, frame: int) -> Batch:
+        return self.coefficients.at(frame, "tau")
+
+    def build_critics(self) -> Twins:
+        return Twins(Critic.build(self.spec.critic_net or self.spec.net, self.context.spaces))
 
     def state(self, member: int) -> dict[str, Any]:
         return super().state(member) | {"targets": self.targets[member].cpu().numpy().copy()}

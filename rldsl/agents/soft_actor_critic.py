@@ -1,4 +1,4 @@
-"""What SAC and CrossQ share: a policy that two critics judge, rewarded for its entropy with the weight alpha."""
+"""Base class of SAC and CrossQ: a maximum-entropy policy, two critics and a learned temperature alpha."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rldsl.agents.contract import AgentContext
+from rldsl.agents.base import AgentContext
 from rldsl.agents.gradient_learner import as_array
 from rldsl.agents.off_policy import Batch, OffPolicyAgent
 from rldsl.agents.update import Update
@@ -29,7 +29,10 @@ A = TypeVar("A", bound=SoftActorCritic)
 
 
 class SoftAgent(OffPolicyAgent[A]):
-    """A subclass says what the critics learn towards."""
+    """Trains two critics towards the soft Q-function, and the policy on E[alpha log pi(a|s) - min_i Q_i(s, a)].
+
+    A subclass defines the critics' loss. Main loop: `OffPolicyAgent.iterate`.
+    """
 
     network: PolicyNetwork
     names = ("policy_loss", "entropy", "alpha")
@@ -52,104 +55,105 @@ class SoftAgent(OffPolicyAgent[A]):
             views=self.twins.views,
             then=self.after_critics,
         )
-        self._noise = dict.fromkeys(("next_noise", "noise"), np.empty(0, np.float32))
         self.critic_metrics = torch.full((self.members, len(self.critic_names)), torch.nan)
         self.policy_metrics = torch.full((self.members, len(self.names) + 1), torch.nan)
 
-    def build_network(self) -> PolicyNetwork:
-        return PolicyNetwork.build(self.spec.net, self.context.spaces)
-
-    @abstractmethod
-    def build_critics(self) -> Twins:
-        """Both critics of each member."""
-
-    def improve(self, frame: int, rates: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
-        """The critics learn from every batch, the policy from every `policy_delay`-th."""
-        lr, max_norm = rates
+    def train_on_batch(self, frame: int, lr: Tensor, max_grad_norm: Tensor, batch: Batch) -> Tensor:
+        """A gradient step of the critics and, every `policy_delay` steps, one of the policy and alpha."""
         critic_lr = lr if self.spec.critic_lr is None else self.coefficients.one("critic_lr", frame)
         coefficients = self.critic_coefficients(frame)
-        self.critic_metrics = self.critics(critic_lr, max_norm, coefficients, self.critic_batch(batch))
+        self.critic_metrics = self.critics(critic_lr, max_grad_norm, coefficients, self.critic_batch(batch))
         if self.updates % self.spec.policy_delay == 0:
-            kept = {name: batch[name] for name in ("observation", "noise") if name in batch}
-            batch = {**kept, "critics": self.critics.flat}
-            self.policy_metrics = self.update(lr, max_norm, {"target_entropy": self.target_entropy}, batch)
+            policy_batch = {name: batch[name] for name in ("observation", "noise") if name in batch}
+            policy_batch["critics"] = self.critics.flat
+            policy_coefficients = {"target_entropy": self.target_entropy}
+            self.policy_metrics = self.update(lr, max_grad_norm, policy_coefficients, policy_batch)
         return self.policy_metrics
-
-    def critic_coefficients(self, frame: int) -> Batch:
-        """What `critic_loss` and `after_critics` need of them."""
-        return {}
-
-    def after_critics(self, pieces: Params, batch: Batch, coefficients: Batch) -> None:
-        """Follows on a step of the critics, whose parameters are `pieces` now."""
-
-    @abstractmethod
-    def critic_batch(self, batch: Batch) -> Batch:
-        """What `critic_loss` reads: a batch, and the networks that it does not move."""
 
     @abstractmethod
     def critic_loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
-        """Of both critics' parameters, the loss `[M]` and the metrics of `critic_names`, `[M, K]`."""
+        """The loss `[M]` of both critics, and the metrics `critic_names` `[M, K]`."""
 
     def loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
-        """E[alpha * log pi - q], and of alpha: the entropy shall be the one aimed at."""
-        policy, kept = self.train_policy(params, batch["observation"])
+        """E[alpha log pi(a|s) - Q(s, a)] for the policy, log alpha (H - target entropy) for alpha."""
+        policy, statistics = self.train_policy(params, batch["observation"])
         alpha, critics = params["log_alpha"].exp().detach(), self.twins.views(batch["critics"])
         if self.actions.discrete:
             log_probs = policy.log_softmax(-1)  # type: ignore[union-attr]
             q = combine_critics(self.twins.values(critics, batch["observation"]), self.spec.critic_reduction)
             loss, entropy = expected_soft_actor_loss(log_probs, q, alpha), -(log_probs.exp() * log_probs).sum(-1)
         else:
-            action, log_prob = act(policy, batch["noise"])
+            action, log_prob = sample_action(policy, batch["noise"])
             q = combine_critics(self.twins.q(critics, batch["observation"], action), self.spec.critic_reduction)
             loss, entropy = soft_actor_loss(log_prob, q, alpha), -log_prob
-        metrics = torch.cat([torch.stack([loss, member_mean(entropy), alpha], 1), kept], 1)
+        metrics = torch.cat([torch.stack([loss, member_mean(entropy), alpha], 1), statistics], 1)
         if self.spec.alpha is None:
             loss = loss + temperature_loss(params["log_alpha"], entropy, coefficients["target_entropy"])
         return loss, metrics
 
     def train_policy(self, params: Params, observation: Tensor) -> tuple[Policy, Tensor]:
-        """The policy as it is trained, and what else is to be kept of that, `[M, S]`."""
+        """The policy in training mode, and the new running statistics `[M, S]` of its layers, if they have any."""
         return self.network.policy(params, observation), observation.new_empty((self.members, 0), dtype=torch.float32)
 
-    def noise(self, random: np.random.Generator, steps: int, num_envs: int) -> np.ndarray:
-        return self.actions.noise(random, steps, num_envs)
+    @abstractmethod
+    def critic_batch(self, batch: Batch) -> Batch:
+        """A minibatch for `critic_loss`, with the parameters of the networks that it reads but does not train."""
 
-    def choose(self, said: NumpyPolicy, chance: np.ndarray) -> np.ndarray:
-        return self.actions.to_env(sample(said, chance))
+    def critic_coefficients(self, frame: int) -> Batch:
+        """The coefficients that `critic_loss` and `after_critics` read."""
+        return {}
 
-    def draw(self, count: int, frame: int) -> dict[str, np.ndarray]:
-        """Continuous actions also need noise, for the next action and for the policy's own."""
-        drawn = super().draw(count, frame)
+    def after_critics(self, pieces: Params, batch: Batch, coefficients: Batch) -> None:
+        """Part of the critics' update, after the optimizer step: `pieces` are their new parameters."""
+
+    @abstractmethod
+    def build_critics(self) -> Twins:
+        """Both critics of each member."""
+
+    def build_network(self) -> PolicyNetwork:
+        return PolicyNetwork.build(self.spec.net, self.context.spaces)
+
+    def draw_noise(self, rng: np.random.Generator, steps: int, num_envs: int) -> np.ndarray:
+        return self.actions.noise(rng, steps, num_envs)
+
+    def select_action(self, policy_output: NumpyPolicy, exploration: np.ndarray) -> np.ndarray:
+        return self.actions.to_env(sample(policy_output, exploration))
+
+    def allocate_batch(self, count: int) -> dict[str, np.ndarray]:
+        """Continuous actions are sampled in the losses: `next_noise` for a' in s', `noise` for the policy's in s."""
+        batch = super().allocate_batch(count)
         if not self.actions.discrete:
-            drawn |= self._draw_noise(count)
-        return drawn
-
-    def _draw_noise(self, count: int) -> dict[str, np.ndarray]:
-        """`[count, M, B, A]` each, in the memory of the last call if that was for as many."""
-        if len(self._noise["noise"]) != count:
             shape = (count, self.members, self.spec.batch, self.actions.size)
-            self._noise = {name: np.empty(shape, np.float32) for name in self._noise}
-        for noise in self._noise.values():
-            for member, random in enumerate(self.streams["noise"]):
-                noise[:, member] = random.standard_normal(noise[:, member].shape, np.float32)
-        return self._noise
+            batch |= {name: np.empty(shape, np.float32) for name in ("next_noise", "noise")}
+        return batch
+
+    def fill_batch(self, batch: dict[str, np.ndarray], count: int, frame: int) -> None:
+        super().fill_batch(batch, count, frame)
+        if not self.actions.discrete:
+            for noise in (batch["next_noise"], batch["noise"]):
+                for member, rng in enumerate(self.streams["noise"]):
+                    noise[:, member] = rng.standard_normal(noise[:, member].shape, np.float32)
 
     def _init_alpha(self) -> Tensor:
         specs: Any = self.context.specs
-        return torch.tensor([one.alpha or one.init_alpha for one in specs], device=self.device)
+        return torch.tensor([spec.alpha or spec.init_alpha for spec in specs], device=self.device)
 
     def _target_entropy(self) -> Tensor:
-        """Minus the dimensions of continuous actions, or a part of the greatest entropy that discrete ones can have."""
-        specs, size = self.context.specs, self.actions.size
-        own: Any = (lambda one: one.entropy_ratio * np.log(size)) if self.actions.discrete else lambda one: -size
-        chosen = [own(one) if one.target_entropy is None else one.target_entropy for one in specs]  # type: ignore[attr-defined]
+        """`[M]`; by default -dim(A) for continuous actions, and `entropy_ratio` log|A| for discrete ones."""
+        specs: Any = self.context.specs
+        size = self.actions.size
+        defaults = [spec.entropy_ratio * np.log(size) if self.actions.discrete else -size for spec in specs]
+        chosen = [
+            default if spec.target_entropy is None else spec.target_entropy
+            for spec, default in zip(specs, defaults, strict=True)
+        ]
         return torch.tensor(chosen, dtype=torch.float32, device=self.device)
 
-    def more(self, frame: int) -> dict[str, np.ndarray]:
-        return dict(zip(self.critic_names, self._critic_metrics.T, strict=True))
+    def extra_metrics(self, frame: int) -> dict[str, np.ndarray]:
+        return dict(zip(self.critic_names, self._latest_critic_metrics.T, strict=True))
 
     @property
-    def _critic_metrics(self) -> np.ndarray:
+    def _latest_critic_metrics(self) -> np.ndarray:
         return as_array(self.critic_metrics)[:, : len(self.critic_names)]
 
     def diverged(self) -> np.ndarray:
@@ -161,23 +165,22 @@ class SoftAgent(OffPolicyAgent[A]):
             tensor[member] = 0.0
 
     def state(self, member: int) -> dict[str, Any]:
-        said = {"policy": self.metrics_of(self.policy_metrics), "critics": self._critic_metrics}
+        latest = {"policy": self.loss_metrics(self.policy_metrics), "critics": self._latest_critic_metrics}
         return super().state(member) | {
             "critics": self.critics.save(member),
-            "said": {name: metrics[member].copy() for name, metrics in said.items()},
+            "latest_metrics": {name: metrics[member].copy() for name, metrics in latest.items()},
         }
 
     def restore(self, member: int, state: Mapping[str, Any]) -> None:
         super().restore(member, state)
         self.critics.load(member, state["critics"])
-        said = {"policy": self.metrics_of(self.policy_metrics), "critics": self._critic_metrics.copy()}
-        for name, metrics in said.items():
-            metrics[member] = state["said"][name]
-        self.policy_metrics, self.critic_metrics = map(torch.from_numpy, said.values())
+        policy, critics = self.loss_metrics(self.policy_metrics), self._latest_critic_metrics.copy()
+        policy[member], critics[member] = state["latest_metrics"]["policy"], state["latest_metrics"]["critics"]
+        self.policy_metrics, self.critic_metrics = torch.from_numpy(policy), torch.from_numpy(critics)
 
 
-def act(policy: Policy, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Actions by their noise `[M, B, A]`, and their log-probability `[M, B]`; gradients flow through both."""
+def sample_action(policy: Policy, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Reparameterised actions tanh(mean + std * noise), noise `[M, B, A]`, and their log-probability `[M, B]`."""
     gaussian: Any = policy
-    action, before = squashed_gaussian_sample(gaussian.mean, gaussian.log_std, noise)
-    return action, squashed_gaussian_log_prob(gaussian.mean, gaussian.log_std, before)
+    action, pre_tanh = squashed_gaussian_sample(gaussian.mean, gaussian.log_std, noise)
+    return action, squashed_gaussian_log_prob(gaussian.mean, gaussian.log_std, pre_tanh)

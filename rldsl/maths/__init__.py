@@ -1,1 +1,1 @@
-"""Pure functions named after their equations. Import the module that is needed: half of them do without torch."""
+"""Pure functions, named after their equations. Import the module you need: half of them do not need torch."""

@@ -1,7 +1,7 @@
-"""Batch renormalisation (Ioffe 2017, arXiv:1702.03275) of features `[M, B, F]`, as CrossQ has it.
+"""Batch renormalisation (Ioffe 2017, arXiv:1702.03275) of features `[M, B, F]`, as CrossQ uses it.
 
-Running statistics are a dict of tensors, and training returns new ones: inside a gradient or a compiled update nothing
-changes under anyone's hands.
+Running statistics `mean` `[M, F]`, `var` `[M, F]` and `batches` `[M]` are a dict of tensors; training returns new ones
+and changes nothing in place, so that it can run inside `torch.func.grad`.
 """
 
 import torch
@@ -16,15 +16,6 @@ D_MAX = 5.0
 WARMUP = 100_000
 
 
-def batch_renorm_state(members: int, features: int) -> State:
-    """Mean 0 and variance 1, `[M, F]`, after no batch: `batches` `[M]`."""
-    return {
-        "mean": torch.zeros(members, features),
-        "var": torch.ones(members, features),
-        "batches": torch.zeros(members),
-    }
-
-
 def batch_renorm_train(
     x: Tensor,
     state: State,
@@ -34,11 +25,10 @@ def batch_renorm_train(
     d_max: float = D_MAX,
     warmup: int = WARMUP,
 ) -> tuple[Tensor, State]:
-    """(x - mean_B) / std_B * r + d, and the running statistics with this batch in them; std = sqrt(var + eps).
+    """(x - mean_B) / std_B * r + d, and the updated running statistics; std = sqrt(var + eps).
 
-    r = std_B / std within [1 / r_max, r_max], d = (mean_B - mean) / std within [-d_max, d_max]: without these bounds it
-    would be `batch_renorm_eval`, but with gradients through the statistics of the batch. No gradient flows into r, d.
-    In the first `warmup` batches r is 1 and d is 0, plain batch normalisation; then it switches at once.
+    r = std_B / std clamped to [1 / r_max, r_max] and d = (mean_B - mean) / std clamped to [-d_max, d_max], without
+    gradients through r and d. For the first `warmup` batches r = 1 and d = 0, which is plain batch normalisation.
     """
     mean = x.mean(1)
     var = (x - mean.unsqueeze(1)).square().mean(1)
@@ -55,5 +45,5 @@ def batch_renorm_train(
 
 
 def batch_renorm_eval(x: Tensor, state: State, eps: float = EPS) -> Tensor:
-    """(x - mean) / sqrt(var + eps) by the running statistics: items of a batch do not touch each other."""
+    """(x - mean) / sqrt(var + eps) with the running statistics."""
     return (x - state["mean"].unsqueeze(1)) * (state["var"] + eps).rsqrt().unsqueeze(1)

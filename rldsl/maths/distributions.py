@@ -1,7 +1,7 @@
-"""Action distributions over members, as plain functions of their parameters.
+"""Action distributions as functions of their parameters.
 
-Noise is always an argument: random streams belong to the members. Leading axes are `[M, ...]`; the last axis is the
-action's (logits of A actions, or A dimensions).
+Noise is always an argument: every member has its own RNG. The first axis is the member axis; the last axis is that of
+the action (logits of A actions, or A dimensions).
 """
 
 import math
@@ -15,36 +15,20 @@ from rldsl.maths.members import per_member
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
-def categorical_sample(logits: Tensor, uniform: Tensor) -> Tensor:
-    """argmax_a(logits_a - log(-log u_a)), `[..., A] -> [...]` (Gumbel 1954), u_a uniform in [0, 1)."""
-    limits = torch.finfo(uniform.dtype)
-    uniform = uniform.clamp(limits.tiny, 1 - limits.eps / 2)
-    return (logits - (-uniform.log()).log()).argmax(-1)
-
-
-def categorical_mode(logits: Tensor) -> Tensor:
-    """argmax_a(logits_a), `[..., A] -> [...]`."""
-    return logits.argmax(-1)
-
-
 def categorical_log_prob(logits: Tensor, action: Tensor) -> Tensor:
     """log softmax(logits)_action, `[..., A], [...] -> [...]`."""
     return logits.log_softmax(-1).gather(-1, action.unsqueeze(-1)).squeeze(-1)
 
 
 def categorical_entropy(logits: Tensor) -> Tensor:
-    """-sum_a p_a * log p_a, `[..., A] -> [...]`. A logit of -inf (an action that is not allowed) adds 0."""
+    """-sum_a p_a * log p_a, `[..., A] -> [...]`. An invalid action (logit -inf) contributes 0."""
     log_probs = logits.log_softmax(-1)
     return -(log_probs.exp() * log_probs.clamp(min=torch.finfo(logits.dtype).min)).sum(-1)
 
 
-def gaussian_sample(mean: Tensor, log_std: Tensor, noise: Tensor) -> Tensor:
-    """mean + std * noise, `[..., A]`, noise standard normal. A state-independent `log_std` is given as `[M, 1, A]`."""
-    return torch.addcmul(mean, log_std.exp(), noise)
-
-
 def gaussian_log_prob(mean: Tensor, log_std: Tensor, action: Tensor) -> Tensor:
-    """sum over the last axis of -0.5 * ((a - mean) / std)^2 - log std - 0.5 * log(2 pi), `[..., A] -> [...]`."""
+    """sum over the last axis of -0.5 * ((a - mean) / std)^2 - log std - 0.5 * log(2 pi), `[..., A] -> [...]`.
+    A state-independent `log_std` is `[M, 1, A]`."""
     z = (action - mean) * (-log_std).exp()
     return (-0.5 * z.square() - log_std - _HALF_LOG_TWO_PI).sum(-1)
 
@@ -55,8 +39,8 @@ def gaussian_entropy(log_std: Tensor) -> Tensor:
 
 
 def squashed_gaussian_sample(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """tanh(x) and x = mean + std * noise. Keep x: the log-probability is a function of it, and atanh is unstable."""
-    pre_tanh = gaussian_sample(mean, log_std, noise)
+    """tanh(x) and x = mean + std * noise, `[..., A]`, noise standard normal. `squashed_gaussian_log_prob` takes x."""
+    pre_tanh = torch.addcmul(mean, log_std.exp(), noise)
     return pre_tanh.tanh(), pre_tanh
 
 
@@ -68,7 +52,7 @@ def squashed_gaussian_log_prob(mean: Tensor, log_std: Tensor, pre_tanh: Tensor) 
 
 
 def epsilon_greedy_probabilities(q: Tensor, epsilon: Tensor) -> Tensor:
-    """epsilon / A + (1 - epsilon) * [a = argmax q], `[..., A]`. `epsilon` is `[M]`, or `[M, N]`: one an environment."""
+    """epsilon / A + (1 - epsilon) * [a = argmax q], `[..., A]`. `epsilon` is `[M]` or `[M, N]`."""
     epsilon = per_member(epsilon, q)
     greedy = torch.zeros_like(q).scatter(-1, q.argmax(-1, keepdim=True), 1.0)
     return epsilon / q.shape[-1] + (1 - epsilon) * greedy

@@ -1,6 +1,6 @@
-"""Losses of minibatches `[M, B]`, one number a member: `[M]`. Coefficients are `[M]`.
+"""Losses of on-policy minibatches `[M, B]`: one number per member, `[M]`. Coefficients are `[M]`.
 
-Advantages, targets and old predictions are data: no gradient flows into them.
+No gradient flows into advantages, targets and old predictions.
 """
 
 import torch
@@ -22,19 +22,19 @@ def ppo_clip_loss(log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, cli
 
 
 def approximate_kl(log_prob: Tensor, old_log_prob: Tensor) -> Tensor:
-    """KL(pi_old || pi) by mean(rho - 1 - log rho): unbiased, never negative, low variance (Schulman 2020, "k3")."""
+    """KL(pi_old || pi) by mean(rho - 1 - log rho): the unbiased, non-negative estimator k3 (Schulman 2020)."""
     log_ratio = log_prob - old_log_prob.detach()
     return member_mean(log_ratio.expm1() - log_ratio)
 
 
 def clip_fraction(log_prob: Tensor, old_log_prob: Tensor, clip: Tensor) -> Tensor:
-    """Share of items whose rho lies outside [1 - clip, 1 + clip]."""
+    """Fraction of items whose rho lies outside [1 - clip, 1 + clip]."""
     beyond = (_ratio(log_prob, old_log_prob) - 1).abs() > per_member(clip, log_prob)
     return member_mean(beyond.to(log_prob.dtype))
 
 
 def value_loss(value: Tensor, target: Tensor, scale: Tensor | None = None) -> Tensor:
-    """mean((v - target)^2). With `scale` `[M]`, of v and target divided by it: large returns weigh no more."""
+    """mean((v - target)^2). With `scale` `[M]`, v and target are divided by it first."""
     value, target = _scaled(value, scale), _scaled(target, scale)
     return member_mean((value - target.detach()).square())
 
@@ -42,8 +42,8 @@ def value_loss(value: Tensor, target: Tensor, scale: Tensor | None = None) -> Te
 def clipped_value_loss(
     value: Tensor, old_value: Tensor, target: Tensor, clip: Tensor, scale: Tensor | None = None
 ) -> Tensor:
-    """mean(max((v - target)^2, (v_old + clamp(v - v_old, -clip, clip) - target)^2)), as in OpenAI's baselines of PPO.
-    With `scale` `[M]`, all values are divided by it first: `clip` is in scaled units."""
+    """mean(max((v - target)^2, (v_old + clamp(v - v_old, -clip, clip) - target)^2)), as in OpenAI Baselines' PPO.
+    With `scale` `[M]`, all values are divided by it first, so `clip` is in scaled units."""
     value, old_value, target = (
         _scaled(value, scale),
         _scaled(old_value, scale).detach(),
@@ -55,7 +55,7 @@ def clipped_value_loss(
 
 
 def huber(error: Tensor, delta: float = 1.0) -> Tensor:
-    """0.5 * e^2 where |e| <= delta, else delta * (|e| - 0.5 * delta), item by item (Huber 1964)."""
+    """0.5 * e^2 where |e| <= delta, else delta * (|e| - 0.5 * delta), elementwise (Huber 1964)."""
     size = error.abs()
     near = size.clamp(max=delta)
     return near * (size - 0.5 * near)
@@ -66,8 +66,8 @@ def self_imitation_policy_loss(
 ) -> Tensor:
     """mean(w * -log pi(a|s) * clamp(R - V, 0, clip)) (Oh et al. 2018, arXiv:1806.05635, eq. 2).
 
-    `weight` `[M, B]` are the importance weights of prioritized replay. -log pi is capped at `max_nlogp` as in the
-    authors' code: in the value of the loss, not in its gradient, or the rarest good actions would never be imitated.
+    `weight` `[M, B]` are the importance weights of prioritized replay. As in the authors' code, -log pi is capped at
+    `max_nlogp` in the value of the loss but not in its gradient: otherwise rare good actions would not be imitated.
     """
     nlogp = -log_prob
     capped = nlogp + (nlogp.clamp(max=max_nlogp) - nlogp).detach()
@@ -75,7 +75,7 @@ def self_imitation_policy_loss(
 
 
 def self_imitation_value_loss(returns: Tensor, value: Tensor, weight: Tensor) -> Tensor:
-    """mean(w * 0.5 * max(R - V, 0)^2) (Oh et al. 2018, eq. 3): only returns above the value pull it."""
+    """mean(w * 0.5 * max(R - V, 0)^2) (Oh et al. 2018, eq. 3)."""
     return member_mean(weight * 0.5 * (returns.detach() - value).clamp(min=0.0).square())
 
 
@@ -85,7 +85,7 @@ def entropy_bonus(entropy: Tensor, coefficient: Tensor) -> Tensor:
 
 
 def normalize_per_member(x: Tensor, eps: float = 1e-8) -> Tensor:
-    """(x - mean) / (std + eps) over each member's own items, with the unbiased std. A single item is left as it is."""
+    """(x - mean) / (std + eps) over the items of each member, with the unbiased std. A single item is unchanged."""
     items = x.flatten(1)
     if items.shape[1] < 2:
         return x
@@ -94,7 +94,7 @@ def normalize_per_member(x: Tensor, eps: float = 1e-8) -> Tensor:
 
 
 def explained_variance(value: Tensor, target: Tensor) -> Tensor:
-    """1 - Var(target - v) / Var(target): 1 is perfect, 0 no better than a constant. nan for a constant target."""
+    """1 - Var(target - v) / Var(target): 1 is perfect, 0 no better than a constant, nan if the target is constant."""
     target = target.flatten(1)
     variance = target.var(1, correction=0)
     unexplained = (target - value.flatten(1)).var(1, correction=0)

@@ -1,6 +1,6 @@
-"""Running normalisation of observations and rewards, in numpy float64, for rows `[M, N, ...]` as they are collected.
+"""Running mean and variance of observations `[M, N, ...]` and returns, in numpy float64, as in SB3's VecNormalize.
 
-A state is a dict of arrays and an update returns a new one: saved and loaded, it goes on bit for bit.
+A state is a dict of arrays that can be checkpointed as it is; an update returns a new one.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ def moments_state(members: int, shape: tuple[int, ...] = ()) -> State:
 
 
 def update_moments(state: State, batch: Rows) -> State:
-    """Merge a batch `[M, N, *shape]` into mean and variance (Chan, Golub & LeVeque 1979, eq. 2.1):
+    """Update mean and variance with a batch `[M, N, *shape]` (Chan, Golub & LeVeque 1979, eq. 2.1):
     mean = mean_a + d * n_b / n, var = (n_a * var_a + n_b * var_b + d^2 * n_a * n_b / n) / n, d = mean_b - mean_a."""
     items = batch.shape[1]
     batch_mean = np.add.reduce(batch, 1, dtype=np.float64) / items
@@ -39,25 +39,25 @@ def update_moments(state: State, batch: Rows) -> State:
 
 
 def normalize(state: State, x: Rows, clip: float = 10.0, eps: float = 1e-8) -> NDArray[np.float32]:
-    """clamp((x - mean) / sqrt(var + eps), -clip, clip), `[M, N, *shape]`, in the float32 that networks read."""
+    """clamp((x - mean) / sqrt(var + eps), -clip, clip), `[M, N, *shape]`, in float32."""
     z = (x - state["mean"][:, None]) / np.sqrt(state["var"][:, None] + eps)
     return _clamp(z, clip)
 
 
 def reward_scale_state(members: int, envs: int) -> State:
-    """`moments_state` of discounted returns, and `return` `[M, N]`, the one that each environment has under way."""
+    """`moments_state` of discounted returns, and the running `return` `[M, N]` of each environment."""
     return {**moments_state(members), "return": np.zeros((members, envs))}
 
 
 def update_reward_scale(state: State, reward: Rows, ended: NDArray[np.bool_], gamma: Floats) -> State:
-    """return_t = gamma * return_{t-1} + r_t, merged into the moments; then 0 where the episode ended at t.
+    """return_t = gamma * return_{t-1} + r_t, whose moments are updated; then reset to 0 where the episode ended.
     `reward`, `ended` are `[M, N]`, `gamma` is `[M]` (Engstrom et al. 2020, arXiv:2005.12729, app. A.2)."""
     returns = gamma[:, None] * state["return"] + reward
     return {**update_moments(state, returns), "return": np.where(ended, 0.0, returns)}
 
 
 def scale_reward(state: State, reward: Rows, clip: float = 10.0, eps: float = 1e-8) -> NDArray[np.float32]:
-    """clamp(r / sqrt(var + eps), -clip, clip), `[M, N]`, in float32. Not centred: a reward keeps its sign."""
+    """clamp(r / sqrt(var + eps), -clip, clip), `[M, N]`, in float32. Not centred, so that rewards keep their sign."""
     return _clamp(reward / np.sqrt(state["var"] + eps)[:, None], clip)
 
 

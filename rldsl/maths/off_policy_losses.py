@@ -1,6 +1,6 @@
-"""Losses of replayed minibatches, one number a member: `[M]`. Targets and weights are data, without gradients.
+"""Losses of replayed minibatches: one number per member, `[M]`. No gradient flows into targets and weights.
 
-Items are `[M, B]`, values of all actions `[M, B, A]`; C critics stand behind the member: `[M, C, B]`, `[M, C, B, A]`.
+Items are `[M, B]`, values of all actions `[M, B, A]`, those of C critics `[M, C, B]` and `[M, C, B, A]`.
 """
 
 from typing import Literal
@@ -24,14 +24,14 @@ def critics_loss(q: Tensor, target: Tensor, weight: Tensor | None = None) -> Ten
 
 
 def combine_critics(q: Tensor, how: Literal["min", "mean"] = "min") -> Tensor:
-    """One value from C critics, `[M, C, ...] -> [M, ...]`: the least of them does not overestimate (Fujimoto et al.
-    2018, arXiv:1802.09477); their mean does not underestimate, which is what hurts with discrete actions."""
+    """One value from C critics, `[M, C, ...] -> [M, ...]`: the minimum counters overestimation (Fujimoto et al. 2018,
+    arXiv:1802.09477); the mean avoids its underestimation, which can hurt with discrete actions."""
     return q.amin(1) if how == "min" else q.mean(1)
 
 
 def soft_actor_loss(log_prob: Tensor, q: Tensor, alpha: Tensor) -> Tensor:
-    """mean(alpha * log pi(a|s) - q(s, a)), a ~ pi by its noise, so that gradients flow through a; all `[M, B]`, `alpha`
-    `[M]` (Haarnoja et al. 2018, eq. 9)."""
+    """mean(alpha * log pi(a|s) - q(s, a)), a ~ pi reparameterised; all `[M, B]`, `alpha` `[M]` (Haarnoja et al. 2018,
+    eq. 9)."""
     return member_mean(per_member(alpha.detach(), log_prob) * log_prob - q)
 
 
@@ -42,7 +42,7 @@ def expected_soft_actor_loss(log_probs: Tensor, q: Tensor, alpha: Tensor) -> Ten
 
 
 def temperature_loss(log_alpha: Tensor, entropy: Tensor, target_entropy: Tensor) -> Tensor:
-    """log alpha * mean(H - target): alpha falls while the entropy is above its target (Haarnoja et al. 2018, eq. 18,
-    but of log alpha, as in its code). `log_alpha` and `target_entropy` are `[M]`; `entropy` `[M, B]` is that of each
-    state, or -log pi(a|s) of sampled actions."""
+    """log alpha * mean(H - target), which lowers alpha while the entropy is above its target (Haarnoja et al. 2018,
+    eq. 18, with log alpha for alpha as in the authors' code). `log_alpha` and `target_entropy` are `[M]`; `entropy`
+    `[M, B]` is the entropy in each state, or -log pi(a|s) of sampled actions."""
     return log_alpha * member_mean(entropy.detach() - per_member(target_entropy, entropy))

@@ -1,8 +1,8 @@
 """Returns, advantages and one-step targets.
 
 Rollouts are `[M, T, N]` (members, time, environments), minibatches `[M, B]`, coefficients `[M]`. `terminated` and
-`ended` are boolean: an episode that `ended` without being `terminated` was truncated, and its tail is worth the
-value of its true final observation.
+`ended` are boolean: an episode that `ended` without being `terminated` was truncated, and its return is bootstrapped
+from the value of its true final observation.
 """
 
 import torch
@@ -54,16 +54,8 @@ def n_step_returns(
 
 
 def td_target(reward: Tensor, next_value: Tensor, terminated: Tensor, gamma: Tensor) -> Tensor:
-    """r + gamma * (1 - terminated) * next_value. `gamma` is `[M]`, or `[M, B]` when each item has its own gamma^n."""
+    """r + gamma * (1 - terminated) * next_value. `gamma` is `[M]`, or `[M, B]` with a discount gamma^n per item."""
     return torch.addcmul(reward, per_member(gamma, reward), next_value.masked_fill(terminated, 0.0))
-
-
-def sarsa_target(reward: Tensor, next_q: Tensor, next_action: Tensor, terminated: Tensor, gamma: Tensor) -> Tensor:
-    """r + gamma * (1 - terminated) * q(s', a'), a' the action that is taken next (Rummery & Niranjan 1994).
-
-    `next_q` is `[M, B, A]`, `next_action` `[M, B]`.
-    """
-    return td_target(reward, _chosen(next_q, next_action), terminated, gamma)
 
 
 def q_learning_target(reward: Tensor, next_q: Tensor, terminated: Tensor, gamma: Tensor) -> Tensor:
@@ -73,15 +65,8 @@ def q_learning_target(reward: Tensor, next_q: Tensor, terminated: Tensor, gamma:
 
 def double_q_target(reward: Tensor, next_q: Tensor, next_q_online: Tensor, terminated: Tensor, gamma: Tensor) -> Tensor:
     """r + gamma * (1 - terminated) * q(s', argmax_a q_online(s', a)) (van Hasselt et al. 2016, arXiv:1509.06461)."""
-    return td_target(reward, _chosen(next_q, next_q_online.argmax(-1)), terminated, gamma)
-
-
-def soft_q_target(
-    reward: Tensor, next_q: Tensor, next_log_prob: Tensor, terminated: Tensor, gamma: Tensor, alpha: Tensor
-) -> Tensor:
-    """r + gamma * (1 - terminated) * (q(s', a') - alpha * log pi(a'|s')), a' ~ pi; all `[M, B]`, `alpha` `[M]`
-    (Haarnoja et al. 2018, arXiv:1812.05905, eq. 2-3)."""
-    return td_target(reward, next_q - per_member(alpha, next_q) * next_log_prob, terminated, gamma)
+    next_action = next_q_online.argmax(-1, keepdim=True)
+    return td_target(reward, next_q.gather(-1, next_action).squeeze(-1), terminated, gamma)
 
 
 def expected_soft_value(q: Tensor, log_probs: Tensor, alpha: Tensor) -> Tensor:
@@ -92,8 +77,8 @@ def expected_soft_value(q: Tensor, log_probs: Tensor, alpha: Tensor) -> Tensor:
 def _backward_recursion(x: Tensor, decay: Tensor) -> Tensor:
     """y_t = x_t + decay_t * y_{t+1}, with y_T = 0, along axis 1.
 
-    A step is an affine map and affine maps compose, so the span that each y_t covers is doubled until it reaches the
-    end: log2(T) operations on all of `[M, T, N]` instead of T on `[M, N]` (Hillis & Steele 1986).
+    A parallel scan (Hillis & Steele 1986): each step is an affine map and affine maps compose, so log2(T) operations on
+    `[M, T, N]` replace T operations on `[M, N]`.
     """
     span = 1
     while span < x.shape[1]:
@@ -113,9 +98,5 @@ def _decay(reward: Tensor, ended: Tensor, factor: Tensor) -> Tensor:
 
 
 def _end_of_rollout(ended: Tensor) -> Tensor:
-    """`ended`, and True at the last step, beyond which nothing is known."""
+    """`ended`, and True at the last step of the rollout."""
     return torch.cat((ended[:, :-1], torch.ones_like(ended[:, -1:])), 1)
-
-
-def _chosen(q: Tensor, action: Tensor) -> Tensor:
-    return q.gather(-1, action.unsqueeze(-1)).squeeze(-1)

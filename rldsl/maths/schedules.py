@@ -1,4 +1,4 @@
-"""Schedules: a value as a function of the progress of training, which is clamped to [0, 1]."""
+"""Schedules: a hyperparameter as a function of training progress, which is clamped to [0, 1]."""
 
 import math
 from bisect import bisect_right
@@ -10,7 +10,7 @@ from rldsl.spec import schedule as spec
 
 @singledispatch
 def value_at(rate: object, frame: int, frames: int) -> float:
-    """The value of a number or schedule at a frame of a session of so many; a user's own schedule registers here."""
+    """The value of a number or schedule at `frame` of `frames`. A schedule of your own registers here."""
     raise TypeError(f"{type(rate).__name__} has no value_at: register one with rldsl.maths.schedules.value_at")
 
 
@@ -51,7 +51,7 @@ def cosine(start: float, end: float, progress: float) -> float:
 
 
 def exponential(start: float, end: float, progress: float) -> float:
-    """start^(1 - p) * end^p: equal ratios in equal time. Both ends must be positive."""
+    """start^(1 - p) * end^p: geometric interpolation between two positive values."""
     if start <= 0 or end <= 0:
         raise ValueError(f"an exponential schedule runs between positive values, not {start} and {end}")
     p = _clamp(progress)
@@ -59,7 +59,7 @@ def exponential(start: float, end: float, progress: float) -> float:
 
 
 def steps(boundaries: Sequence[float], values: Sequence[float], progress: float) -> float:
-    """values[k], k the number of boundaries that progress has reached: one value more than boundaries."""
+    """values[k], k the number of boundaries reached. There is one more value than boundaries."""
     if len(values) != len(boundaries) + 1:
         raise ValueError(f"{len(boundaries)} boundaries need {len(boundaries) + 1} values, not {len(values)}")
     if list(boundaries) != sorted(boundaries):

@@ -1,7 +1,7 @@
-"""Scores of a training curve: what one session, or the sessions of one trial, achieved.
+"""Scores of a learning curve, of one session or of the sessions of one trial.
 
-A curve is the mean return at each log point. nan before the first finished episode is no point of the curve; nan after
-it is a fault and makes the score nan. Without enough points a score is nan.
+A curve is the mean episode return at each log point. Leading nans, before the first finished episode, are skipped; a
+later nan makes the score nan. Without enough points a score is nan.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ WINDOW = 100
 
 
 def moving_average(curve: ArrayLike, window: int = WINDOW) -> Floats:
-    """Mean of the last `window` points at each point, or of as many as there are yet."""
+    """Mean of the last `window` points at each point, or of all points so far if they are fewer."""
     points = np.asarray(curve, dtype=np.float64)
     known = _known(points)
     result = np.full_like(points, np.nan)
@@ -32,7 +32,7 @@ def total_reward_ma(curve: ArrayLike) -> float:
 
 
 def local_strengths(curve: ArrayLike, random_return: float) -> Floats:
-    """R_i - R_rand at each log point: how much better than a random policy. The scores below are functions of it."""
+    """R_i - R_rand at each log point: the improvement over a random policy. The scores below are functions of it."""
     return np.asarray(curve, dtype=np.float64) - random_return
 
 
@@ -59,12 +59,12 @@ def sample_efficiency(strengths: ArrayLike, frames: ArrayLike) -> float:
 
 
 def training_efficiency(strengths: ArrayLike, optimizer_steps: ArrayLike) -> float:
-    """sum(strength_i / step_i) / sum(strength_i), over the optimizer's steps."""
+    """sum(strength_i / step_i) / sum(strength_i), over gradient steps."""
     return _efficiency(strengths, optimizer_steps)
 
 
 def stability(strengths: ArrayLike) -> float:
-    """1 - |sum of drops between neighbours / sum of strength_i without the last|: 1 if the curve never falls."""
+    """1 - |sum of decreases between log points / sum of strength_i without the last|: 1 if the curve never falls."""
     known = _known(strengths)
     if known.size < 2:
         return np.nan
@@ -74,7 +74,7 @@ def stability(strengths: ArrayLike) -> float:
 def consistency(strengths: Sequence[ArrayLike]) -> float:
     """1 - 2 * sum_i(std_i) / sum_i(mean_i), std (unbiased) and mean over the seeds at log point i: 1 if seeds agree.
 
-    Curves are compared as far as the shortest goes, from the first point that all of them have. At least two seeds.
+    Curves are cut to the length of the shortest and start at the first point that all of them have. At least two seeds.
     """
     curves = [np.asarray(curve, dtype=np.float64) for curve in strengths]
     if len(curves) < 2:
@@ -86,18 +86,18 @@ def consistency(strengths: Sequence[ArrayLike]) -> float:
 
 
 def _efficiency(strengths: ArrayLike, times: ArrayLike) -> float:
-    """A point at time 0 has no rate: it counts in the sum of strengths alone, as in the reference."""
+    """A point at time 0 is left out of the numerator, as in SLM-Lab."""
     known = _known(strengths)
     t = np.asarray(times, dtype=np.float64)
     if t.size != np.size(np.asarray(strengths)):
-        raise ValueError(f"{np.size(np.asarray(strengths))} strengths do not go with {t.size} times")
+        raise ValueError(f"{np.size(np.asarray(strengths))} strengths but {t.size} times")
     t = t[t.size - known.size :]
     begun = t > 0
     return _ratio((known[begun] / t[begun]).sum(), known.sum())
 
 
 def _known(curve: ArrayLike) -> Floats:
-    """The curve from its first point that is not nan."""
+    """The curve without leading nans."""
     points = np.asarray(curve, dtype=np.float64)
     some = ~np.isnan(points)
     return points[some.argmax() :] if some.any() else points[:0]

@@ -1,4 +1,4 @@
-"""Statistics over runs: what a handful of seeds allows one to say (Agarwal et al. 2021, arXiv:2108.13264)."""
+"""Statistics over the scores of several runs (Agarwal et al. 2021, arXiv:2108.13264)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 
 
 class Interval(NamedTuple):
-    """A confidence interval; nan, nan where the runs are too few for one."""
+    """A confidence interval; (nan, nan) if there are too few runs."""
 
     low: float
     high: float
@@ -26,8 +26,8 @@ def mean(scores: Floats) -> Floats:
 
 
 def interquartile_mean(scores: ArrayLike) -> Floats:
-    """Mean without the lowest and the highest floor(n / 4) runs, over the last axis: `[..., n] -> [...]`.
-    nan without runs, and where any run is nan: a run that failed must not be trimmed away."""
+    """Mean without the lowest and highest floor(n / 4) runs, over the last axis: `[..., n] -> [...]`.
+    nan without runs or if any run is nan: a failed run must not be trimmed away."""
     runs = np.sort(np.asarray(scores, dtype=np.float64), axis=-1)  # nan sorts last
     n = runs.shape[-1]
     if n == 0:
@@ -43,9 +43,9 @@ def bootstrap_interval(
     confidence: float = 0.95,
     resamples: int = 2000,
 ) -> Interval:
-    """Percentile interval of a statistic of all runs, by resampling each stratum's runs with replacement.
+    """Stratified percentile bootstrap of a statistic of all runs.
 
-    A stratum holds the runs of one task, `[n]`; strata may differ in n, and each needs at least two runs. `statistic`
+    A stratum holds the runs of one task, `[n]`; n may differ between strata and is at least 2. `statistic`
     maps `[resamples, all runs]` to `[resamples]`.
     """
     groups = [np.asarray(stratum, dtype=np.float64) for stratum in strata]
@@ -62,25 +62,8 @@ def mean_interval(scores: ArrayLike, confidence: float = 0.95) -> Interval:
     runs = np.asarray(scores, dtype=np.float64)
     if runs.size < 2:
         return UNKNOWN
-    margin = _student_quantile(confidence, runs.size - 1) * runs.std(ddof=1) / math.sqrt(runs.size)
+    from scipy.special import stdtrit  # only here: reports without this interval do not wait for scipy
+
+    t = float(stdtrit(runs.size - 1, (1 + confidence) / 2))
+    margin = t * runs.std(ddof=1) / math.sqrt(runs.size)
     return Interval(float(runs.mean() - margin), float(runs.mean() + margin))
-
-
-def _student_quantile(confidence: float, freedom: int) -> float:
-    """The t with P(|T| <= t) = confidence, by bisection on the angle atan(t / sqrt(freedom))."""
-    low, high = 0.0, math.pi / 2
-    for _ in range(60):
-        angle = (low + high) / 2
-        low, high = (angle, high) if _student_mass(angle, freedom) < confidence else (low, angle)
-    return math.sqrt(freedom) * math.tan(low)
-
-
-def _student_mass(angle: float, freedom: int) -> float:
-    """P(|T| <= sqrt(freedom) * tan(angle)) (Abramowitz & Stegun 1964, 26.7.3 and 26.7.4)."""
-    sin, cos = math.sin(angle), math.cos(angle)
-    odd = freedom % 2
-    term, total = (cos, 0.0) if odd else (1.0, 0.0)
-    for k in range(1 + odd, freedom, 2):
-        total += term
-        term *= cos * cos * k / (k + 1)
-    return 2 / math.pi * (angle + sin * total) if odd else sin * total

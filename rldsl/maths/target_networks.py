@@ -1,4 +1,4 @@
-"""Target networks: flat parameters `[M, P]` that follow others, in place. Eager or inside a compiled function."""
+"""Updates of target networks, in place on parameters `[M, ...]`."""
 
 import torch
 from torch import Tensor
@@ -8,11 +8,6 @@ from rldsl.maths.members import per_member
 
 @torch.no_grad()
 def soft_update(target: Tensor, online: Tensor, tau: Tensor) -> None:
-    """target += tau * (online - target), `tau` `[M]` (Lillicrap et al. 2016, arXiv:1509.02971)."""
+    """target += tau * (online - target), `tau` `[M]` (Lillicrap et al. 2016, arXiv:1509.02971); tau = 1 is a
+    hard update (Mnih et al. 2015)."""
     target.lerp_(online, per_member(tau, target))
-
-
-@torch.no_grad()
-def hard_update(target: Tensor, online: Tensor, due: Tensor | None = None) -> None:
-    """target = online, of all members or of those that are `due` `[M]` (Mnih et al. 2015)."""
-    target.copy_(online if due is None else torch.where(per_member(due, target), online, target))

@@ -1,4 +1,4 @@
-"""Networks over members: frozen descriptions, and pure functions of one flat row of parameters a member."""
+"""Networks with a member axis: frozen dataclasses whose methods are pure functions of flat parameters `[M, P]`."""
 
 from rldsl.nets.acting import Actor, NumpyPolicy, make_actor
 from rldsl.nets.actor_critic import ActorCritic, Unrolled

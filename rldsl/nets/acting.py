@@ -1,4 +1,4 @@
-"""Acting between two updates: the policy alone, without gradients, from numpy observations to numpy outputs."""
+"""Inference for acting: from numpy observations to numpy policy outputs, without gradients."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from rldsl.nets.policy_network import PolicyNetwork
 from rldsl.nets.q_network import QNetwork
 
 NumpyPolicy: TypeAlias = np.ndarray | Gaussian[np.ndarray]
-"""Logits or action values `[M, N, A]`, or a Gaussian."""
+"""Logits or Q-values `[M, N, A]`, or a Gaussian."""
 
-# Up to so many numbers in the widest layer of a member, the small overhead of numpy beats the faster products of torch.
+# Up to this many activations in the widest layer of a member, numpy's smaller overhead beats torch's faster products.
 _NUMPY_MAX_LAYER = 8192
 
 
 class Actor(ABC):
-    """A network with the weights of the moment."""
+    """A network with the current parameters."""
 
     state: np.ndarray
-    """What it remembers of the episodes under way, `[M, N, S]`. May be set."""
+    """Recurrent state `[M, N, S]` of the episodes in progress. May be set."""
 
     @abstractmethod
     def refresh(self, flat: Tensor) -> None:
-        """Take the weights `[M, P]`, after an update has changed them."""
+        """Use the parameters `[M, P]`; call it after every update."""
 
     @abstractmethod
     def __call__(self, obs: np.ndarray, starts: np.ndarray | None = None) -> NumpyPolicy:
-        """What chooses the actions at `obs` `[M, N, *shape]`. `starts` `[M, N]` is True where an episode begins."""
+        """The policy output for `obs` `[M, N, *shape]`. `starts` `[M, N]` is True where an episode begins."""
 
 
 class DensePath(NamedTuple):
-    """Trunk and head that acting goes through, nothing but linear layers, with the prefixes of their parameters."""
+    """The trunk and head used for acting, if they are plain linear layers, with their parameter prefixes."""
 
     trunk: MLPTrunk
     trunk_prefix: str
@@ -50,7 +50,8 @@ class DensePath(NamedTuple):
 
 
 def make_actor(network: Network, flat: Tensor, num_envs: int) -> Actor:
-    """The fastest actor for a network and N = `num_envs`: the same kind, however many members there are."""
+    """The fastest actor for a network and `num_envs` environments. The number of members does not matter, so that a
+    session acts the same alone and in a pack."""
     path = _dense_path(network)
     if path is not None and num_envs * max((*path.trunk.hidden, path.head.outputs)) <= _NUMPY_MAX_LAYER:
         return NumpyActor(network, flat, num_envs, path)
@@ -58,7 +59,7 @@ def make_actor(network: Network, flat: Tensor, num_envs: int) -> Actor:
 
 
 def _dense_path(network: Network) -> DensePath | None:
-    """None for a subclass of a trunk too: its forward may be another."""
+    """None for other trunks, subclasses included: they may override `forward`."""
     match network:
         case ActorCritic(actor=MLPTrunk() as trunk, policy_head=head) if type(trunk) is MLPTrunk:
             return DensePath(trunk, network.actor_prefix, head, "actor.")
@@ -70,7 +71,7 @@ def _dense_path(network: Network) -> DensePath | None:
 
 
 class TorchActor(Actor):
-    """Any network, on the device of its weights."""
+    """Any network, on the device of its parameters."""
 
     def __init__(self, network: Network, flat: Tensor, num_envs: int) -> None:
         self._network = network
@@ -95,7 +96,7 @@ class TorchActor(Actor):
 
 
 class NumpyActor(Actor):
-    """Linear layers in plain numpy, on the memory of the weights if that is the CPU's."""
+    """Linear layers in plain numpy, reading the parameters in place if they are on the CPU."""
 
     def __init__(self, network: Network, flat: Tensor, num_envs: int, path: DensePath) -> None:
         self._layout, self._path = network.layout, path
@@ -105,12 +106,12 @@ class NumpyActor(Actor):
 
     def refresh(self, flat: Tensor) -> None:
         if flat.is_cpu and flat is self._flat:
-            return  # its very memory is what this actor reads
+            return  # the arrays share its memory
         self._flat = flat
         views = self._layout.views(flat.detach().cpu())
         params = {name: view.numpy() for name, view in views.items()}
         self._alone = len(flat) == 1
-        if self._alone:  # plain matrices, for numpy a shorter way than stacks of one
+        if self._alone:  # numpy multiplies plain matrices faster than stacks of one matrix
             params = {name: array[0] for name, array in params.items()}
         self._head = scope(params, self._path.head_prefix)
         trunk = scope(params, self._path.trunk_prefix)

@@ -1,4 +1,4 @@
-"""A policy and a value, on two trunks or on one that they share."""
+"""Actor-critic network: a policy and a value function, on separate trunks or on a shared one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rldsl.envs.contract import Spaces
-from rldsl.nets.heads import Head, Policy, by_step, policy_head
+from rldsl.nets.heads import Head, Policy, policy_head, unflatten_policy
 from rldsl.nets.layout import scope
 from rldsl.nets.network import Network, Part
 from rldsl.nets.trunk import Trunk, build_trunk
@@ -19,28 +19,28 @@ from rldsl.spec.net import Net
 
 
 class Unrolled(NamedTuple):
-    """What an actor-critic says of sequences `[M, T, N]`."""
+    """Outputs of an actor-critic for sequences `[M, T, N]`."""
 
     policy: Policy
-    """With the axes `[M, T, N, A]`; a log deviation that ignores the observation has `[M, 1, 1, A]`."""
+    """`[M, T, N, A]`; a state-independent `log_std` is `[M, 1, 1, A]`."""
     value: Tensor
     """`[M, T, N]`."""
     states: Tensor
-    """`[M, T, N, S]`, after each observation."""
+    """Recurrent states `[M, T, N, S]` after each observation."""
 
 
 @dataclass(frozen=True)
 class ActorCritic(Network):
     """Parameters are named `actor.…` and `critic.…`, those of a shared trunk `trunk.…`.
 
-    `policy`, `value` and `policy_and_value` read unrelated observations `[M, B, *shape]`; a recurrent network has
-    `unroll` and `unroll_value` instead, which any other has too. A state is that of the actor's trunk, then that of
-    the critic's own. The value is always read off what the critic sees, `critic_obs` where both are given.
+    `policy`, `value` and `policy_and_value` take independent observations `[M, B, *shape]`; `unroll` and `unroll_value`
+    take sequences and also work for recurrent trunks. The recurrent state is that of the actor's trunk followed by that
+    of the critic's. The critic reads `critic_obs` where it is given, else `obs`.
     """
 
     actor: Trunk
     critic: Trunk | None
-    """None: the value is read off the actor's features."""
+    """None if the trunk is shared."""
     policy_head: Head
     value_head: Head
 
@@ -56,13 +56,13 @@ class ActorCritic(Network):
         policy_gain: float = 0.01,
         value_gain: float = 1.0,
     ) -> Self:
-        """`critic_net` is `net` unless it is given; `log_std` as in `policy_head`; gains are those of the heads."""
+        """`critic_net` defaults to `net`; `log_std` as in `policy_head`; the gains are those of the heads' weights."""
         if shared and spaces.critic_shape is not None:
             raise SpecError("shared=True is for a critic that sees what the policy sees, and here it sees more")
         actor = build_trunk(net, spaces.observation_shape)
         critic_net = net if shared or critic_net is None else critic_net
-        seen = spaces.observation_shape if spaces.critic_shape is None else spaces.critic_shape
-        critic = None if shared else build_trunk(critic_net, seen)
+        critic_shape = spaces.observation_shape if spaces.critic_shape is None else spaces.critic_shape
+        critic = None if shared else build_trunk(critic_net, critic_shape)
         return cls(
             actor,
             critic,
@@ -72,12 +72,12 @@ class ActorCritic(Network):
 
     @property
     def parts(self) -> Mapping[str, Part]:
-        own = {} if self.critic is None else {"critic.trunk.": self.critic}
-        return {self.actor_prefix: self.actor, "actor.": self.policy_head, **own, "critic.": self.value_head}
+        critic = {} if self.critic is None else {"critic.trunk.": self.critic}
+        return {self.actor_prefix: self.actor, "actor.": self.policy_head, **critic, "critic.": self.value_head}
 
     @property
     def actor_prefix(self) -> str:
-        """Of the parameters of the actor's trunk."""
+        """Prefix of the parameters of the actor's trunk."""
         return "trunk." if self.critic is None else "actor.trunk."
 
     @property
@@ -101,7 +101,7 @@ class ActorCritic(Network):
     def policy_and_value(
         self, params: Mapping[str, Tensor], obs: Tensor, critic_obs: Tensor | None = None
     ) -> tuple[Policy, Tensor]:
-        """Both, with one pass through a shared trunk."""
+        """Policy and value, with a single pass through a shared trunk."""
         features = self.actor.forward(scope(params, self.actor_prefix), obs)
         if self.critic is None:
             return self._policy(params, features), self._value(params, features)
@@ -119,30 +119,32 @@ class ActorCritic(Network):
         state: Tensor,
         critic_obs: Tensor | None = None,
     ) -> Unrolled:
-        """Both over sequences `[M, T, N, *shape]` that begin with `state` `[M, N, S]`; see `Trunk.unroll`."""
-        acting, remaining = self._split(state)
-        features, states = self.actor.unroll(scope(params, self.actor_prefix), obs, starts, acting)
-        policy = by_step(self._policy(params, features.flatten(1, 2)), starts.shape[1:])
+        """Policy and value of sequences `[M, T, N, *shape]` from the state `[M, N, S]`; see `Trunk.unroll`."""
+        actor_state, critic_state = self._split(state)
+        features, states = self.actor.unroll(scope(params, self.actor_prefix), obs, starts, actor_state)
+        policy = unflatten_policy(self._policy(params, features.flatten(1, 2)), starts.shape[1:])
         if self.critic is not None:
-            seen = obs if critic_obs is None else critic_obs
-            features, own = self.critic.unroll(scope(params, "critic.trunk."), seen, starts, remaining)
-            states = torch.cat((states, own), -1)
-        return Unrolled(policy, self._value_by_step(params, features), states)
+            critic_obs = obs if critic_obs is None else critic_obs
+            features, critic_states = self.critic.unroll(
+                scope(params, "critic.trunk."), critic_obs, starts, critic_state
+            )
+            states = torch.cat((states, critic_states), -1)
+        return Unrolled(policy, self._value_of_sequences(params, features), states)
 
     def unroll_value(self, params: Mapping[str, Tensor], obs: Tensor, starts: Tensor, state: Tensor) -> Tensor:
-        """The value alone, `[M, T, N]`, of what the critic sees."""
-        acting, remaining = self._split(state)
+        """The value `[M, T, N]` of sequences of the critic's observations."""
+        actor_state, critic_state = self._split(state)
         if self.critic is None:
-            features, _ = self.actor.unroll(scope(params, self.actor_prefix), obs, starts, acting)
+            features, _ = self.actor.unroll(scope(params, self.actor_prefix), obs, starts, actor_state)
         else:
-            features, _ = self.critic.unroll(scope(params, "critic.trunk."), obs, starts, remaining)
-        return self._value_by_step(params, features)
+            features, _ = self.critic.unroll(scope(params, "critic.trunk."), obs, starts, critic_state)
+        return self._value_of_sequences(params, features)
 
     def _split(self, state: Tensor) -> tuple[Tensor, Tensor]:
-        """The state of the actor's trunk, and that of the critic's own."""
+        """The states of the actor's and of the critic's trunk."""
         return state[..., : self.acting_state_size], state[..., self.acting_state_size :]
 
-    def _value_by_step(self, params: Mapping[str, Tensor], features: Tensor) -> Tensor:
+    def _value_of_sequences(self, params: Mapping[str, Tensor], features: Tensor) -> Tensor:
         return self._value(params, features.flatten(1, 2)).unflatten(1, features.shape[1:3])
 
     def _policy(self, params: Mapping[str, Tensor], features: Tensor) -> Policy:

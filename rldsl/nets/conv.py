@@ -1,4 +1,4 @@
-"""Convolutions, then fully connected layers."""
+"""Convolutional trunk: convolutions followed by fully connected layers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from rldsl.nets.mlp import MLPTrunk
 from rldsl.nets.trunk import FeedForward, as_float
 from rldsl.spec.net import Activation, Conv, Init
 
-PIECE = 256
-"""Images that are convolved at once."""
+CHUNK = 256
+"""Images per convolution."""
 
 
 @dataclass(frozen=True)
@@ -89,17 +89,17 @@ class ConvTrunk(FeedForward):
         return arrays | prefixed("dense.", self.dense.init(rng))
 
     def forward(self, params: Mapping[str, Tensor], obs: Tensor) -> Tensor:
-        """Member by member: on a CPU, one convolution with a group for each takes up to twice as long."""
+        """Member by member: on a CPU, one grouped convolution for all members takes up to twice as long."""
         images = obs.movedim(-1, 2) if self.channels_last else obs.reshape(*obs.shape[:2], *self.image)
         maps = [self._convolve_all(params, member, images[member]) for member in range(obs.shape[0])]
         return self.dense.forward(scope(params, "dense."), torch.stack(maps))
 
     def _convolve_all(self, params: Mapping[str, Tensor], member: int, images: Tensor) -> Tensor:
-        """In pieces: memory for the maps of a whole rollout at once would come fresh from the system at every call."""
-        return torch.cat([self._convolve(params, member, piece) for piece in images.split(PIECE)])
+        """In chunks: feature maps of a whole rollout are so large that malloc would map fresh memory at every call."""
+        return torch.cat([self._convolve(params, member, chunk) for chunk in images.split(CHUNK)])
 
     def _convolve(self, params: Mapping[str, Tensor], member: int, images: Tensor) -> Tensor:
-        """Of one member, `[B, C, H, W] -> [B, features]`. With channels innermost the backward pass is faster."""
+        """One member, `[B, C, H, W] -> [B, features]`. The backward pass is faster with channels last."""
         x = as_float(images.contiguous(memory_format=torch.channels_last))
         for layer in self.convolutions:
             weight, bias = params[f"{layer.name}.weight"][member], params[f"{layer.name}.bias"][member]
@@ -109,7 +109,7 @@ class ConvTrunk(FeedForward):
 
 
 def _has_channels_last(shape: Shape) -> bool:
-    """Whether an image is `[H, W, C]`: it has fewer channels than rows or columns."""
+    """Whether an image is `[H, W, C]`: the last axis is smaller than the other two."""
     return len(shape) == 3 and shape[2] < min(shape[:2])
 
 
@@ -130,7 +130,7 @@ def _convolutions(net: Conv, inputs: int) -> tuple[ConvLayer, ...]:
 
 
 def _output_side(net: Conv, side: int, shape: Shape) -> int:
-    """Rows or columns of the last map."""
+    """Height or width of the last feature map."""
     for _, kernel, stride in net.layers:
         if side < kernel:
             raise ValueError(f"the kernels of Conv do not fit into observations of the shape {shape}")

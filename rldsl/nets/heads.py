@@ -1,4 +1,4 @@
-"""What is read off the features of a trunk: logits, a Gaussian, a value, or the values of actions."""
+"""Heads: from the features of a trunk to logits, a Gaussian, a value, or Q-values."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from rldsl.spec.net import Init
 Array = TypeVar("Array", Tensor, np.ndarray)
 
 LOG_STD_BOUNDS = (-5.0, 2.0)
-"""Of a head that gives log deviations: beyond them a Gaussian is a point, or drowns the mean."""
+"""Clamp of a state-dependent log standard deviation, as in most SAC implementations."""
 
 
 class Gaussian(NamedTuple, Generic[Array]):
-    """Independent normal distributions of the action's dimensions."""
+    """A diagonal Gaussian over actions."""
 
     mean: Array
     """`[M, B, A]`."""
     log_std: Array
-    """`[M, B, A]`, or `[M, 1, A]` where it does not depend on the observation."""
+    """`[M, B, A]`, or `[M, 1, A]` if it is state-independent."""
 
 
 Policy: TypeAlias = Tensor | Gaussian[Tensor]
-"""Logits `[M, B, A]` of discrete actions, or a Gaussian of continuous ones."""
+"""Logits `[M, B, A]` of discrete actions, or a Gaussian over continuous ones."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """One linear layer, "head"."""
+    """One linear layer, named "head"."""
 
     features: int
     outputs: int
@@ -55,17 +55,17 @@ class Head:
         return init_linear(rng, "head", self.features, self.outputs, self.initial, self.gain)
 
     def forward(self, params: Mapping[str, Tensor], features: Tensor) -> Any:
-        """`[M, B, F]` to what `read` makes of `[M, B, outputs]`."""
+        """`read` of the layer's outputs for features `[M, B, F]`."""
         return self.read(params, linear(params, "head", features))
 
     def read(self, params: Mapping[str, Array], outputs: Array) -> Any:
-        """What the outputs of the layer mean; in torch and in numpy alike."""
+        """The distribution or value from the layer's outputs `[M, B, outputs]`, in torch or numpy."""
         return outputs
 
 
 @dataclass(frozen=True)
 class GaussianHead(Head):
-    """The mean of a Gaussian whose log deviation is a parameter of its own, whatever is observed."""
+    """A Gaussian whose log standard deviation is a state-independent parameter."""
 
     log_std: float
 
@@ -81,8 +81,8 @@ class GaussianHead(Head):
 
 
 @dataclass(frozen=True)
-class ObservingGaussianHead(Head):
-    """The mean of a Gaussian and, behind it, its log deviation: both depend on what is observed."""
+class StateDependentGaussianHead(Head):
+    """A Gaussian whose log standard deviation is an output of the layer, after the mean."""
 
     def read(self, params: Mapping[str, Array], outputs: Array) -> Gaussian[Array]:
         actions = self.outputs // 2
@@ -91,10 +91,10 @@ class ObservingGaussianHead(Head):
 
 @dataclass(frozen=True)
 class DuelingHead:
-    """q = v + a - mean(a), v and a each behind a hidden part of its own (Wang et al. 2016, arXiv:1511.06581, eq. 9)."""
+    """q = v + a - mean(a), with separate hidden layers for v and a (Wang et al. 2016, arXiv:1511.06581, eq. 9)."""
 
     hidden: MLPTrunk
-    """The description of both hidden parts."""
+    """Hidden layers of each stream."""
     value: Head
     advantage: Head
 
@@ -129,20 +129,20 @@ class DuelingHead:
 def policy_head(
     features: int, action: Discrete | Continuous, log_std: float | None, initial: Init, gain: float
 ) -> Head:
-    """Logits of discrete actions. Of continuous ones a Gaussian: its log deviation starts at `log_std`, or depends on
-    the observation if that is None."""
+    """Logits for discrete actions, a Gaussian for continuous ones: its log standard deviation is a parameter, initially
+    `log_std`, or state-dependent if `log_std` is None."""
     if isinstance(action, Discrete):
         return Head(features, action.n, initial, gain)
     actions = prod(action.shape)
     if log_std is None:
-        return ObservingGaussianHead(features, 2 * actions, initial, gain)
+        return StateDependentGaussianHead(features, 2 * actions, initial, gain)
     return GaussianHead(features, actions, initial, gain, log_std)
 
 
-def by_step(policy: Policy, steps: torch.Size) -> Policy:
-    """Of sequences: `[M, T * N, A]` as `[M, T, N, A]`, and `[M, 1, A]` as `[M, 1, 1, A]`."""
+def unflatten_policy(policy: Policy, steps: torch.Size) -> Policy:
+    """Unflatten the policy of sequences: `[M, T * N, A]` to `[M, T, N, A]`, and `[M, 1, A]` to `[M, 1, 1, A]`."""
     if isinstance(policy, Gaussian):
         mean, log_std = policy
-        wide = log_std.unflatten(1, steps) if log_std.shape[1] == mean.shape[1] else log_std.unsqueeze(1)
-        return Gaussian(mean.unflatten(1, steps), wide)
+        log_std = log_std.unflatten(1, steps) if log_std.shape[1] == mean.shape[1] else log_std.unsqueeze(1)
+        return Gaussian(mean.unflatten(1, steps), log_std)
     return policy.unflatten(1, steps)

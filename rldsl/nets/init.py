@@ -1,6 +1,6 @@
-"""Initial weights: of each member from its own generator alone, so that its neighbours cannot change them.
+"""Weight initialisation, for each member from its own RNG, so that it does not depend on the rest of the pack.
 
-Matrices are drawn and orthogonalised in float64 and rounded once, to the float32 that networks use.
+Weights are drawn and orthogonalised in float64, then rounded to float32.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ Floats = NDArray[np.float32]
 Arrays = dict[str, Floats]
 """The parameters of one member."""
 
-# torch.nn.init.calculate_gain, and sqrt 2, as for relu, for its smooth relatives that are unknown there
+# As torch.nn.init.calculate_gain; activations that it does not know (elu, silu, gelu) take sqrt(2), as relu does.
 _GAINS = {"tanh": 5 / 3, "selu": 3 / 4}
 
 
 def hidden_gain(init: Init, activation: Activation) -> float:
-    """The gain of a layer before a non-linearity. Orthogonal layers take sqrt 2 whatever follows, as PPO's do."""
+    """The gain of a hidden layer. Orthogonal initialisation uses sqrt(2) for every activation, as is usual for PPO."""
     return math.sqrt(2) if init == "orthogonal" else _GAINS.get(activation, math.sqrt(2))
 
 
 def draw_weight(rng: np.random.Generator, init: Init, fan_in: int, fan_out: int, gain: float) -> Floats:
-    """A matrix `[fan_in, fan_out]`, to be multiplied from the right. Torch's own initialisation knows no gain."""
+    """A weight matrix `[fan_in, fan_out]`, for x @ W. `init="torch"` ignores the gain."""
     return _WEIGHTS[init](rng, fan_in, fan_out, gain).astype(np.float32)
 
 
 def draw_bias(rng: np.random.Generator, init: Init, fan_in: int, fan_out: int) -> Floats:
-    """A row `[1, fan_out]`: 0, except in torch's own initialisation."""
+    """A bias `[1, fan_out]`: 0, except with `init="torch"`."""
     if init == "torch":
         return _torch_uniform(rng, fan_in, (1, fan_out)).astype(np.float32)
     return np.zeros((1, fan_out), np.float32)
 
 
 def stack_members(layout: Layout, members: Iterable[Mapping[str, Floats]]) -> Tensor:
-    """The flat rows `[M, P]` of the members."""
+    """The flat parameters `[M, P]` of all members."""
     rows = [np.concatenate([member[name].ravel() for name in layout.names]) for member in members]
     return torch.from_numpy(np.stack(rows))
 
@@ -71,7 +71,7 @@ def _torch(rng: np.random.Generator, fan_in: int, fan_out: int, gain: float) -> 
 
 
 def _torch_uniform(rng: np.random.Generator, fan_in: int, shape: tuple[int, ...]) -> np.ndarray:
-    """U(-b, b), b = 1 / sqrt(fan_in): what `kaiming_uniform_(a=sqrt(5))` comes to in `torch.nn.Linear`."""
+    """U(-b, b), b = 1 / sqrt(fan_in): the default of `torch.nn.Linear`."""
     bound = 1 / math.sqrt(fan_in)
     return rng.uniform(-bound, bound, shape)
 

@@ -1,4 +1,4 @@
-"""Fully connected layers."""
+"""Fully connected trunk (MLP)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LAYER_NORM_EPS = 1e-5
 
 @dataclass(frozen=True)
 class MLPTrunk(FeedForward):
-    """Layers named "0", "1", ...; an observation of any shape is read as one row of numbers."""
+    """Layers named "0", "1", ...; observations are flattened."""
 
     inputs: int
     hidden: tuple[int, ...]
@@ -33,7 +33,7 @@ class MLPTrunk(FeedForward):
     initial: Init
     layer_norm: bool = False
     layers: tuple[tuple[str, int, int], ...] = field(init=False, repr=False, compare=False)
-    """Name, inputs and outputs of each."""
+    """Name, inputs and outputs of each layer."""
 
     def __post_init__(self) -> None:
         pairs = pairwise((self.inputs, *self.hidden))

@@ -1,4 +1,4 @@
-"""What every whole network has: parts behind prefixes, one flat row of parameters a member, perhaps a way to act."""
+"""Base classes of networks: named parts, flat parameters `[M, P]`, and acting."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Part(Protocol):
 
 
 class Parameters(ABC):
-    """A frozen description of a network over members; `layout.views(flat)` are the `params` of its functions."""
+    """A network as a frozen dataclass. Its methods take `params = layout.views(flat)`, with `flat` `[M, P]`."""
 
     layout: Layout
 
@@ -35,10 +35,10 @@ class Parameters(ABC):
     @property
     @abstractmethod
     def parts(self) -> Mapping[str, Part]:
-        """By the prefix of their parameters, in the order of the flat row."""
+        """Trunks and heads by parameter prefix, in the order of the flat parameters."""
 
     def init(self, generators: Sequence[np.random.Generator]) -> Tensor:
-        """Initial parameters `[M, P]`: each member's from its own generator."""
+        """Initial parameters `[M, P]`: each member from its own RNG."""
         return stack_members(self.layout, (self._init_member(rng) for rng in generators))
 
     def _init_member(self, rng: np.random.Generator) -> Arrays:
@@ -49,18 +49,18 @@ class Parameters(ABC):
 
 
 class Network(Parameters):
-    """A network that chooses actions."""
+    """A network that can act."""
 
     @property
     @abstractmethod
     def state_size(self) -> int:
-        """S of the states `[M, N, S]` that the whole network remembers; 0 without recurrence."""
+        """S of the recurrent state `[M, N, S]` of the whole network; 0 without recurrence."""
 
     @property
     @abstractmethod
     def acting_state_size(self) -> int:
-        """How much of a state, from its beginning, acting needs."""
+        """Size of the leading part of the state that `act` uses."""
 
     @abstractmethod
     def act(self, params: Mapping[str, Tensor], obs: Tensor, state: Tensor) -> tuple[Policy, Tensor]:
-        """What chooses the actions at `obs` `[M, N, *shape]`, and the next acting state."""
+        """The policy output for `obs` `[M, N, *shape]`, and the next acting state."""

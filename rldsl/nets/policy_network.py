@@ -1,4 +1,4 @@
-"""A policy alone, and beside it the logarithm of the weight that its entropy has."""
+"""Policy network of SAC and CrossQ: a policy, and the log temperature log alpha."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rldsl.spec.net import Net
 
 @dataclass(frozen=True)
 class Temperature:
-    """One number a member: log alpha. Every member begins where `init` says; an agent may set its own."""
+    """The parameter log alpha. It is 0 until the agent sets it."""
 
     @cached_property
     def layout(self) -> Layout:
@@ -33,7 +33,7 @@ class Temperature:
 
 @dataclass(frozen=True)
 class PolicyNetwork(Network):
-    """Parameters are named `actor.…`, and `log_alpha`. The policy is on a trunk without memory."""
+    """Parameters are named `actor.…` and `log_alpha`. The trunk is feed-forward."""
 
     trunk: Trunk
     head: Head
@@ -41,7 +41,7 @@ class PolicyNetwork(Network):
 
     @classmethod
     def build(cls, net: Net, spaces: Spaces, make: MakeTrunk = build_trunk) -> Self:
-        """The deviation of continuous actions depends on what is observed."""
+        """The standard deviation of continuous actions is state-dependent."""
         trunk = make(net, spaces.observation_shape)
         return cls(trunk, policy_head(trunk.features, spaces.action, None, net.init, 0.01))
 

@@ -1,4 +1,4 @@
-"""The values of discrete actions."""
+"""Q-network: the values of all discrete actions."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rldsl.spec.net import MLP, Conv, Net
 
 @dataclass(frozen=True)
 class QNetwork(Network):
-    """q(s, a) of all actions a; `unroll` is for recurrent trunks, and for any other too."""
+    """Q(s, a) for all actions a; `unroll` also works with a recurrent trunk."""
 
     trunk: Trunk
     head: Head | DuelingHead
 
     @classmethod
     def build(cls, net: Net, spaces: Spaces, *, dueling: bool = False, gain: float = 1.0) -> Self:
-        """`gain` is the head's. With `dueling`, the last hidden layer is not the trunk's: each stream has its own."""
+        """`gain` is that of the head's weights. With `dueling`, each stream has its own last hidden layer."""
         if not isinstance(spaces.action, Discrete):
             raise TypeError("only discrete actions can have a value each")
         if not dueling:
@@ -51,7 +51,7 @@ class QNetwork(Network):
         return self.trunk.state_size
 
     def q(self, params: Mapping[str, Tensor], obs: Tensor) -> Tensor:
-        """`[M, B, A]` of unrelated observations `[M, B, *shape]`."""
+        """Q-values `[M, B, A]` of independent observations `[M, B, *shape]`."""
         return self._q(params, self.trunk.forward(scope(params, "trunk."), obs))
 
     def act(self, params: Mapping[str, Tensor], obs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -59,7 +59,7 @@ class QNetwork(Network):
         return self._q(params, features), state
 
     def unroll(self, params: Mapping[str, Tensor], obs: Tensor, starts: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """q `[M, T, N, A]` and states `[M, T, N, S]` of sequences; see `Trunk.unroll`."""
+        """Q-values `[M, T, N, A]` and states `[M, T, N, S]` of sequences; see `Trunk.unroll`."""
         features, states = self.trunk.unroll(scope(params, "trunk."), obs, starts, state)
         return self._q(params, features.flatten(1, 2)).unflatten(1, starts.shape[1:]), states
 
@@ -69,7 +69,7 @@ class QNetwork(Network):
 
 
 def _split_last_layer(net: Net) -> tuple[Net, MLP]:
-    """The net up to its last hidden layer, and that layer; a net that ends otherwise, and no layer."""
+    """The net without its last hidden layer, and that layer; a net that has none is returned whole, with no layer."""
     if isinstance(net, MLP):
         return net.with_(hidden=net.hidden[:-1]), net.with_(hidden=net.hidden[-1:])
     if isinstance(net, Conv):

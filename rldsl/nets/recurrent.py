@@ -1,4 +1,4 @@
-"""Fully connected layers, then a GRU or LSTM whose state is cut where an episode ends."""
+"""Recurrent trunk: fully connected layers followed by a GRU or LSTM whose state is reset between episodes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from rldsl.spec.net import Init, Recurrent
 class RecurrentTrunk(Trunk):
     """`dense`, then a cell of `size` units with the equations of `torch.nn.GRUCell` or `LSTMCell`.
 
-    `input` and `state` are the two layers of the cell, with its gates side by side in torch's order. The state is h,
-    or h and c side by side; the features are h.
+    `input` and `state` are the two linear layers of the cell, with the gates in torch's order. The state is h, or h and
+    c concatenated; the features are h.
     """
 
     dense: MLPTrunk
@@ -60,7 +60,7 @@ class RecurrentTrunk(Trunk):
         return dense | self._init_cell(rng, "input", self.dense.features) | self._init_cell(rng, "state", self.size)
 
     def _init_cell(self, rng: np.random.Generator, name: str, inputs: int) -> Arrays:
-        """The gain is 1, for a cell is its own non-linearity; torch's own initialisation goes by the size alone."""
+        """With gain 1, or U(-b, b) with b = 1 / sqrt(size) for `init="torch"`, as torch's cells do."""
         if self.initial == "torch":
             bound = 1 / math.sqrt(self.size)
             shapes = linear_shapes(name, inputs, self.gates)
@@ -69,7 +69,7 @@ class RecurrentTrunk(Trunk):
         return {f"{name}.weight": weight, f"{name}.bias": np.zeros((1, self.gates), np.float32)}
 
     def forward(self, params: Mapping[str, Tensor], obs: Tensor) -> Tensor:
-        raise TypeError("a recurrent network answers by its state too: use step or unroll")
+        raise TypeError("a recurrent trunk needs its state: use step or unroll")
 
     def step(self, params: Mapping[str, Tensor], obs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         state = self._next_state(params, self._inputs(params, obs), state)
@@ -85,27 +85,27 @@ class RecurrentTrunk(Trunk):
         return all_states[..., : self.size], all_states
 
     def _inputs(self, params: Mapping[str, Tensor], obs: Tensor) -> Tensor:
-        """What the observations add to the gates, `[M, B, *shape] -> [M, B, gates]`: it needs no state."""
+        """The contribution of the observations to the gates, `[M, B, *shape] -> [M, B, gates]`."""
         return linear(params, "input", self.dense.forward(scope(params, "dense."), obs))
 
     def _next_state(self, params: Mapping[str, Tensor], inputs: Tensor, state: Tensor) -> Tensor:
-        remembered = linear(params, "state", state[..., : self.size])
+        from_state = linear(params, "state", state[..., : self.size])
         if self.cell == "gru":
-            return gru_state(inputs, remembered, state)
-        return lstm_state(inputs + remembered, state[..., self.size :])
+            return gru_state(inputs, from_state, state)
+        return lstm_state(inputs + from_state, state[..., self.size :])
 
 
-def gru_state(inputs: Tensor, remembered: Tensor, h: Tensor) -> Tensor:
+def gru_state(inputs: Tensor, from_state: Tensor, h: Tensor) -> Tensor:
     """h' = (1 - z) * n + z * h, with r, z = sigmoid(x + y), n = tanh(x + r * y) of their gates (Cho et al. 2014,
-    arXiv:1406.1078, in torch's form). `inputs` x and `remembered` y are `[..., 3 * size]`."""
+    arXiv:1406.1078, in torch's form). `inputs` x and `from_state` y are `[..., 3 * size]`."""
     size = h.shape[-1]
-    r, z = (inputs[..., : 2 * size] + remembered[..., : 2 * size]).sigmoid().chunk(2, -1)
-    n = torch.addcmul(inputs[..., 2 * size :], r, remembered[..., 2 * size :]).tanh()
+    r, z = (inputs[..., : 2 * size] + from_state[..., : 2 * size]).sigmoid().chunk(2, -1)
+    n = torch.addcmul(inputs[..., 2 * size :], r, from_state[..., 2 * size :]).tanh()
     return torch.lerp(n, h, z)
 
 
 def lstm_state(gates: Tensor, c: Tensor) -> Tensor:
-    """h' = o * tanh(c'), c' = f * c + i * g, side by side (Hochreiter & Schmidhuber 1997; Gers et al. 2000)."""
+    """h' = o * tanh(c'), c' = f * c + i * g, concatenated (Hochreiter & Schmidhuber 1997; Gers et al. 2000)."""
     i, f, g, o = gates.chunk(4, -1)
     c = torch.addcmul(f.sigmoid() * c, i.sigmoid(), g.tanh())
     return torch.cat((o.sigmoid() * c.tanh(), c), -1)

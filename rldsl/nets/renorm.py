@@ -1,7 +1,7 @@
-"""Fully connected layers with batch renormalisation on the input and after each activation, as CrossQ has them.
+"""Trunk with batch renormalisation of the input and after each activation, as in CrossQ.
 
-The running statistics lie in the flat row beside the parameters, and no gradient ever reaches them: whatever saves,
-copies or acts with the parameters has them too. Training returns new ones, for its caller to write there.
+The running statistics are part of the flat parameters, without gradients, so that they are saved, copied and used for
+acting with them. `train` returns new statistics, which the caller writes back.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from rldsl.nets.trunk import FeedForward, Trunk, as_float, build_trunk
 from rldsl.spec.net import MLP, Conv, Net
 
 Norm = Callable[[str, Tensor], Tensor]
-"""The norm of a name, of features `[M, B, F]`."""
+"""From the name of a norm and features `[M, B, F]` to normalised features."""
 
 STATISTICS = "statistics."
-"""The prefix of their names."""
+"""Prefix of the running statistics."""
 
 
 @dataclass(frozen=True)
 class RenormTrunk(FeedForward):
-    """Layers named as those of an MLP; norm "0" is that of the input, norm i that of the activations of layer i - 1."""
+    """Layers named as in an MLP; norm "0" is that of the input, norm i that of the activations of layer i - 1."""
 
     body: Trunk | None
-    """What comes before the layers: convolutions, of pixels."""
+    """Convolutions before the dense layers, for images."""
     dense: MLPTrunk
     momentum: float
     warmup: int
@@ -49,11 +49,11 @@ class RenormTrunk(FeedForward):
                 body = build_trunk(net.with_(hidden=()), observation_shape)
                 layers = MLP(net.hidden, activation=net.activation, init=net.init)
                 return cls(body, MLPTrunk.build(layers, (body.features,)), momentum, warmup)
-        raise TypeError(f"batch renormalisation is for MLP and Conv, not for {type(net).__name__}")
+        raise TypeError(f"batch renormalisation supports MLP and Conv, not {type(net).__name__}")
 
     @cached_property
     def widths(self) -> dict[str, int]:
-        """Of the norms."""
+        """Features of each norm."""
         return {str(index): width for index, width in enumerate((self.dense.inputs, *self.dense.hidden))}
 
     @cached_property
@@ -81,15 +81,15 @@ class RenormTrunk(FeedForward):
         return arrays | {f"{STATISTICS}batches": np.zeros((), np.float32)}
 
     def forward(self, params: Mapping[str, Tensor], obs: Tensor) -> Tensor:
-        """By the running statistics: items of a batch do not touch each other."""
+        """With the running statistics (evaluation mode)."""
 
         def norm(name: str, x: Tensor) -> Tensor:
             return batch_renorm_eval(x, self._running(params, name))
 
-        return self._through(params, obs, norm)
+        return self._forward(params, obs, norm)
 
     def train(self, params: Mapping[str, Tensor], obs: Tensor) -> tuple[Tensor, Tensor]:
-        """By the statistics of the batch; and the running ones with it, flat, `[M, S]`."""
+        """With the statistics of the batch (training mode); also returns the new running statistics, flat, `[M, S]`."""
         new: dict[str, Tensor] = {}
 
         def norm(name: str, x: Tensor) -> Tensor:
@@ -97,11 +97,11 @@ class RenormTrunk(FeedForward):
             new.update({f"{name}.mean": state["mean"], f"{name}.var": state["var"]})
             return normal
 
-        features = self._through(params, obs, norm)
+        features = self._forward(params, obs, norm)
         new["batches"] = params[f"{STATISTICS}batches"] + 1
-        return features, self.statistics.flatten({name: one.reshape(len(one), -1) for name, one in new.items()})
+        return features, self.statistics.flatten({name: value.reshape(len(value), -1) for name, value in new.items()})
 
-    def _through(self, params: Mapping[str, Tensor], obs: Tensor, norm: Norm) -> Tensor:
+    def _forward(self, params: Mapping[str, Tensor], obs: Tensor, norm: Norm) -> Tensor:
         x = as_float(obs).flatten(2) if self.body is None else self.body.forward(scope(params, "body."), obs)
         activate = ACTIVATIONS[self.dense.activation]
         x = _affine(params, "0", norm("0", x))

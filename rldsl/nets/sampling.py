@@ -1,6 +1,6 @@
-"""Actions from what an actor says, in numpy. `rldsl.maths.distributions` has the same in torch, and the densities.
+"""Sampling actions from policy outputs in numpy; log-probabilities are in `rldsl.maths.distributions`.
 
-Noise is an argument: draw it for a whole rollout at once, each member's from its own stream.
+Noise is an argument: it is drawn for a whole rollout at once, for each member with its own RNG.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rldsl.nets.heads import Gaussian
 
 
 def gumbel_noise(uniform: np.ndarray) -> np.ndarray:
-    """-log(-log u), u uniform in [0, 1): `sample`'s noise for logits."""
+    """-log(-log u), u uniform in [0, 1): the noise that `sample` takes for logits."""
     limits = np.finfo(uniform.dtype)
     noise = np.clip(uniform, limits.tiny, 1 - limits.epsneg)
     np.log(noise, out=noise)
@@ -22,8 +22,8 @@ def gumbel_noise(uniform: np.ndarray) -> np.ndarray:
 
 
 def sample(policy: NumpyPolicy, noise: np.ndarray) -> np.ndarray:
-    """argmax_a(logits_a + noise_a) `[M, N]`, noise as `gumbel_noise` makes it (Gumbel 1954; faster here than inverting
-    the cumulative distribution, even for two actions), or mean + std * noise `[M, N, A]`, noise standard normal."""
+    """argmax_a(logits_a + noise_a) `[M, N]`, with Gumbel noise (Gumbel 1954; faster here than inverting the cumulative
+    distribution, even for two actions), or mean + std * noise `[M, N, A]`, with standard normal noise."""
     if isinstance(policy, Gaussian):
         actions = np.exp(policy.log_std) * noise
         actions += policy.mean
@@ -31,11 +31,11 @@ def sample(policy: NumpyPolicy, noise: np.ndarray) -> np.ndarray:
     return (policy + noise).argmax(-1)
 
 
-def explorations(uniform: np.ndarray, epsilon: np.ndarray, actions: int) -> tuple[np.ndarray, np.ndarray]:
-    """Whether not the best action is taken but any, with probability epsilon, and which: where uniform falls below
-    epsilon, its place there chooses among the actions."""
-    place = np.minimum(uniform / np.maximum(epsilon, np.finfo(np.float32).tiny), 1)
-    return uniform < epsilon, np.minimum((place * actions).astype(np.int64), actions - 1)
+def epsilon_greedy_noise(uniform: np.ndarray, epsilon: np.ndarray, actions: int) -> tuple[np.ndarray, np.ndarray]:
+    """Whether to explore, u < epsilon, and the random action to take then: floor(u / epsilon * actions), which is
+    uniform given u < epsilon, so that one random number serves for both."""
+    fraction = np.minimum(uniform / np.maximum(epsilon, np.finfo(np.float32).tiny), 1)
+    return uniform < epsilon, np.minimum((fraction * actions).astype(np.int64), actions - 1)
 
 
 def greedy(policy: NumpyPolicy) -> np.ndarray:

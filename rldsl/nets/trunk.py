@@ -1,7 +1,6 @@
-"""The trunk of a network: from observations to features, with or without a memory of the episode.
+"""Trunks: from observations to features, feed-forward or recurrent.
 
-A trunk is a frozen description. Its parameters are an argument of every call, `[M, ...]`, so one trunk serves all
-members, and a whole update can be one compiled function.
+A trunk is a frozen dataclass. Parameters `[M, ...]` are an argument of every call, so one trunk serves all members.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from rldsl.spec.net import Net
 
 
 class Trunk(ABC):
-    """Features of observations. A state `[M, N, S]` is what it remembers of N episodes that are under way."""
+    """Features of observations. The recurrent state of N episodes in progress is `[M, N, S]`."""
 
     @property
     @abstractmethod
@@ -34,7 +33,7 @@ class Trunk(ABC):
     @property
     @abstractmethod
     def state_size(self) -> int:
-        """S; 0 where nothing is remembered."""
+        """S; 0 if feed-forward."""
 
     @abstractmethod
     def init(self, rng: np.random.Generator) -> Arrays:
@@ -42,7 +41,7 @@ class Trunk(ABC):
 
     @abstractmethod
     def forward(self, params: Mapping[str, Tensor], obs: Tensor) -> Tensor:
-        """Features `[M, B, F]` of unrelated observations `[M, B, *shape]`."""
+        """Features `[M, B, F]` of independent observations `[M, B, *shape]`."""
 
     @abstractmethod
     def step(self, params: Mapping[str, Tensor], obs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -52,13 +51,13 @@ class Trunk(ABC):
     def unroll(self, params: Mapping[str, Tensor], obs: Tensor, starts: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Features `[M, T, N, F]` of sequences `[M, T, N, *shape]`, and the states `[M, T, N, S]` after each of them.
 
-        `starts` `[M, T, N]` is True at the first observation of an episode: the state is zeroed before it. `state` is
-        that before the sequence.
+        `state` `[M, N, S]` is the state before the sequence; it is reset to 0 before an observation where `starts`
+        `[M, T, N]` is True.
         """
 
 
 class FeedForward(Trunk):
-    """A trunk that remembers nothing: states are empty and pass through."""
+    """A trunk without recurrence: states are empty."""
 
     @property
     def state_size(self) -> int:
@@ -73,15 +72,15 @@ class FeedForward(Trunk):
 
 
 MakeTrunk: TypeAlias = Callable[[Net, Shape], Trunk]
-"""From a spec and the shape of an observation to a trunk, as `build_trunk` does."""
+"""From a spec and an observation shape to a trunk, like `build_trunk`."""
 
 
 def build_trunk(net: Net, observation_shape: Shape) -> Trunk:
-    """The trunk that a spec describes: `build(net, observation_shape)` of the class that its `implementation` names."""
+    """Build the trunk for a spec: `build(net, observation_shape)` of the class named by the spec's `implementation`."""
     trunk: Trunk = implementation(net).build(net, observation_shape)
     return trunk
 
 
 def as_float(obs: Tensor) -> Tensor:
-    """Observations as networks read them, in float32: bytes become fractions of 255, the rest keeps its value."""
+    """Observations in float32; bytes are scaled to [0, 1]."""
     return obs.to(torch.float32) / 255 if obs.dtype == torch.uint8 else obs.to(torch.float32)

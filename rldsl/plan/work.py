@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rldsl.maths.replay_size import ReplayShape
+from rldsl.memory.replay_size import ReplayShape
 from rldsl.spec.environment import Atari, Environment
 from rldsl.spec.experiment import Trial
 from rldsl.spec.known import SIZES

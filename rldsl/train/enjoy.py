@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rldsl.agents.contract import AgentContext, Learner, Policy
+from rldsl.agents.base import AgentContext, Learner, Policy
 from rldsl.envs.contract import EnvError, Spaces, VectorEnv
 from rldsl.envs.seeding import row_seeds
 from rldsl.spec.errors import SpecError

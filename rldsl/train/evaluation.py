@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rldsl.agents.contract import Learner
+from rldsl.agents.base import Learner
 from rldsl.envs.seeding import row_seeds
 from rldsl.spec.budget import Evaluation
 from rldsl.spec.environment import Environment

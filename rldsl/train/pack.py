@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from rldsl.agents.contract import AgentContext, Learner
+from rldsl.agents.base import AgentContext, Learner
 from rldsl.envs.contract import EnvError
 from rldsl.spec.errors import SpecError
 from rldsl.spec.gin_text import session_gin
@@ -172,7 +172,7 @@ class Pack:
 
     def _save_ahead(self) -> None:
         for member, ahead in enumerate(self.ahead):
-            if self.active[member] and (rows := self.agent.growing(member)):
+            if self.active[member] and (rows := self.agent.append_only_ring(member)):
                 ahead.look(rows)
 
     def _checkpoint(self) -> None:

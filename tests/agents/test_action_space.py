@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import distributions as d
 
-from rldsl.agents.policies import ActionSpace
+from rldsl.agents.action_space import ActionSpace
 from rldsl.envs import Continuous, Discrete
 from rldsl.nets import Gaussian, sample
 

@@ -19,7 +19,7 @@ NET, GAMMA, LAM = MLP((8,)), 0.9, 0.8
 def evaluated(agent: Any, env: Environment, path: Path) -> dict[str, np.ndarray]:
     """The last rollout of a short session as the agent sees it, `[T, N]` each."""
     learner = train(path, session(agent, env, frames=64)).agent
-    return {name: tensor[0].numpy() for name, tensor in learner.evaluate(learner.rollout).items()}
+    return {name: tensor[0].numpy() for name, tensor in learner.compute_targets(learner.rollout).items()}
 
 
 @pytest.mark.parametrize("env", [Endless(num_envs=2), Endless(num_envs=2, ends="terminated"), Chain(num_envs=2)])

@@ -50,7 +50,7 @@ def test_a_cut_episode_is_worth_what_its_last_observation_says(agent: Agent, apa
     Where observations are normalised, their statistics move a little while a rollout is collected.
     """
     learner = train(tmp_path, session(agent, Secret(num_envs=8), frames=512)).agent
-    data = {name: tensor[0].numpy() for name, tensor in learner.evaluate(learner.rollout).items()}
+    data = {name: tensor[0].numpy() for name, tensor in learner.compute_targets(learner.rollout).items()}
     value, cut = data["value"], data["ended"][:-1]
     assert (np.abs(value[1:] - value[:-1])[cut] > 5 * apart).any(), "no next episode differs"
     np.testing.assert_allclose(data["next_value"][:-1][cut], value[:-1][cut], atol=apart)

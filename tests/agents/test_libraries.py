@@ -14,8 +14,8 @@ import torch
 from torch import fx
 
 from rldsl import MLP, PPO
+from rldsl.agents.base import AgentContext
 from rldsl.agents.compiled import load
-from rldsl.agents.contract import AgentContext
 from rldsl.agents.libraries import KEPT_DAYS, Libraries, digest_of, graph_digest
 from rldsl.agents.ppo import PPOAgent
 from rldsl.envs.classic import make

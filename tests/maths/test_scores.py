@@ -45,7 +45,7 @@ def test_efficiency_by_hand() -> None:
     assert scores.sample_efficiency([2.0, 10.0, 6.0], [1, 2, 4]) == pytest.approx(8.5 / 18)
     # no optimizer step before the first point: (10 / 2 + 6 / 4) / 18
     assert scores.training_efficiency([2.0, 10.0, 6.0], [0, 2, 4]) == pytest.approx(6.5 / 18)
-    with pytest.raises(ValueError, match="2 strengths do not go with 1 times"):
+    with pytest.raises(ValueError, match="2 strengths but 1 times"):
         scores.sample_efficiency([1.0, 2.0], [1])
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from rldsl.envs import Step
 from rldsl.envs.make import atari
-from rldsl.maths.replay_size import ReplayShape
-from rldsl.memory.replay import Replay
+from rldsl.memory.replay import ReplayBuffer
+from rldsl.memory.replay_size import ReplayShape
 from rldsl.spec.environment import Atari
 from rldsl.store import load_checkpoint, save_checkpoint
 
@@ -91,19 +91,19 @@ class Game:
         self.begin()
 
 
-def made(shape: ReplayShape, n: int = 1, alpha: float = 0.6) -> Replay:
+def made(shape: ReplayShape, n: int = 1, alpha: float = 0.6) -> ReplayBuffer:
     members = shape.members
-    return Replay(shape, GAMMA[:members], [n] * members, [alpha] * members if shape.prioritized else None)
+    return ReplayBuffer(shape, GAMMA[:members], [n] * members, [alpha] * members if shape.prioritized else None)
 
 
-def played(replay: Replay, game: Game, steps: int) -> None:
+def played(replay: ReplayBuffer, game: Game, steps: int) -> None:
     if not replay.written:
         replay.begin(game.observation)
     for _ in range(steps):
         replay.write(*game.step())
 
 
-def streams(members: int, seed: int = 0) -> list[np.random.Generator]:
+def rngs(members: int, seed: int = 0) -> list[np.random.Generator]:
     return [np.random.default_rng((seed, member)) for member in range(members)]
 
 
@@ -118,7 +118,7 @@ def expected(past: list[Transition], at: int, n: int, gamma: float) -> tuple[flo
     return total, discount, one
 
 
-def check(replay: Replay, game: Game, batch: dict[str, np.ndarray], n: int) -> None:
+def check(replay: ReplayBuffer, game: Game, batch: dict[str, np.ndarray], n: int) -> None:
     shape = replay.shape
     for where in np.ndindex(batch["index"].shape):
         member, place = where[1], int(batch["index"][where])
@@ -161,7 +161,7 @@ def test_what_is_drawn_is_what_was_seen(shape: ReplayShape, steps: int, n: int, 
     replay, game = made(shape, n), Game(shape, np.random.default_rng(seed))
     for count in (steps, 1):
         played(replay, game, count)
-        batch = replay.sample(2, 8, streams(shape.members, seed), newest=newest)
+        batch = replay.sample(2, 8, rngs(shape.members, seed), include_newest=newest)
         check(replay, game, batch, n)
         assert {array.shape[:3] for array in batch.values()} == {(2, shape.members, 8)}
 
@@ -176,9 +176,9 @@ def test_where_environments_could_not_go_on_episodes_are_cut(
     game.cut()
     replay.begin(game.observation)
     if before:
-        check(replay, game, replay.sample(1, 20, streams(shape.members)), n)
+        check(replay, game, replay.sample(1, 20, rngs(shape.members)), n)
     played(replay, game, after)
-    check(replay, game, replay.sample(1, 20, streams(shape.members)), n)
+    check(replay, game, replay.sample(1, 20, rngs(shape.members)), n)
 
 
 @pytest.mark.parametrize("prioritized", [False, True])
@@ -187,7 +187,7 @@ def test_every_transition_that_is_kept_is_drawn_and_alike_often(prioritized: boo
     for steps in (5, 8, 21):
         replay = made(shape)
         played(replay, Game(shape, np.random.default_rng(1)), steps)
-        index = replay.sample(10, 2400, streams(2))["index"]
+        index = replay.sample(10, 2400, rngs(2))["index"]
         for member in range(2):
             drawn = np.bincount(index[:, member].reshape(-1), minlength=shape.places)
             kept = min(steps, 8) * 3
@@ -199,22 +199,22 @@ def test_several_batches_in_one_call_are_those_of_several_calls() -> None:
     shape = ReplayShape(50, 2, 2, (2,))
     replay = made(shape)
     played(replay, Game(shape, np.random.default_rng(0)), 40)
-    together, one_by_one = streams(2), streams(2)
+    together, one_by_one = rngs(2), rngs(2)
     batch = replay.sample(3, 5, together)
     for k in range(3):
         np.testing.assert_array_equal(batch["index"][k], replay.sample(1, 5, one_by_one)["index"][0])
 
 
-def test_only_a_call_for_as_many_draws_into_the_same_memory() -> None:
-    shape = ReplayShape(50, 2, 2, (2,))
-    replay = made(shape)
-    played(replay, Game(shape, np.random.default_rng(0)), 40)
-    first = replay.sample(2, 5, streams(2))
-    again, reward = replay.sample(2, 5, streams(2, 1)), first["reward"].copy()
-    assert all(again[name] is first[name] for name in first if name != "index")
-    more = replay.sample(3, 5, streams(2))
-    assert more["reward"] is not first["reward"]
-    np.testing.assert_array_equal(first["reward"], reward)
+def test_out_is_filled_with_what_would_be_returned() -> None:
+    for shape in (ReplayShape(50, 2, 2, (2,), prioritized=True), ReplayShape(50, 2, 2, (3, 4), dtype="uint8", stack=3)):
+        replay = made(shape, n=2)
+        played(replay, Game(shape, np.random.default_rng(0)), 40)
+        out = replay.allocate(2, 5)
+        for seed in range(2):
+            expected = replay.sample(2, 5, rngs(2, seed))
+            assert replay.sample(2, 5, rngs(2, seed), out=out) is out
+            for name, array in expected.items():
+                np.testing.assert_array_equal(out[name], array)
 
 
 def test_a_member_draws_the_same_alone_as_among_others() -> None:
@@ -230,8 +230,8 @@ def test_a_member_draws_the_same_alone_as_among_others() -> None:
         mine = (part[:2] for part in (step.observation, step.reward, step.terminated, step.truncated))
         single.write(action[:2], Step(*mine, ended, step.final_observation[: len(ended)]))
     for _ in range(3):
-        index = pair.sample(1, 6, streams(2))["index"][0]
-        np.testing.assert_array_equal(index[:1], single.sample(1, 6, streams(1))["index"][0])
+        index = pair.sample(1, 6, rngs(2))["index"][0]
+        np.testing.assert_array_equal(index[:1], single.sample(1, 6, rngs(1))["index"][0])
         error = np.arange(12.0).reshape(2, 6)
         pair.prioritize(index, error)
         single.prioritize(index[:1], error[:1])
@@ -242,23 +242,23 @@ def test_the_newest_step_is_in_every_batch() -> None:
     replay, game = made(shape), Game(shape, np.random.default_rng(0))
     for steps in (1, 20):
         played(replay, game, steps)
-        batch = replay.sample(4, 5, streams(1), newest=True)
+        batch = replay.sample(4, 5, rngs(1), include_newest=True)
         newest = np.stack([past[-1].observation for past in game.rows])
         for k in range(4):
             np.testing.assert_array_equal(batch["observation"][k, 0, :3], newest)
-        few = replay.sample(1, 2, streams(1), newest=True)
+        few = replay.sample(1, 2, rngs(1), include_newest=True)
         np.testing.assert_array_equal(few["observation"][0, 0], newest[1:])
 
 
 def test_the_number_of_steps_is_each_members_own() -> None:
     shape = ReplayShape(50, 2, 1, (2,))
-    replay = Replay(shape, [0.5, 0.5], [1, 3])
+    replay = ReplayBuffer(shape, [0.5, 0.5], [1, 3])
     seen = np.zeros((2, 2), np.float32)
     no, none = np.zeros(2, bool), np.zeros(0, np.int64)
     replay.begin(seen)
     for _ in range(5):
         replay.write(np.zeros(2), Step(seen, np.ones(2), no, no, none, seen[:0]))
-    batch = replay.sample(1, 200, streams(2))
+    batch = replay.sample(1, 200, rngs(2))
     assert set(batch["reward"][0, 0]) == {1.0}
     assert set(batch["reward"][0, 1]) == {1.75, 1.5, 1.0}  # 1 + .5 + .25, and fewer beside the newest step
     assert set(batch["discount"][0, 1]) == {0.125, 0.25, 0.5}
@@ -269,7 +269,7 @@ def test_what_surprised_is_drawn_more_often_and_weighs_less() -> None:
     replay = made(shape, alpha=0.5)
     played(replay, Game(shape, np.random.default_rng(0)), 4)
     replay.prioritize(np.array([[0, 1, 2, 3]]), np.array([[1.0, -4.0, 9.0, -16.0]]))  # priorities 1, 2, 3, 4
-    batch = replay.sample(1, 10_000, streams(1), beta=np.array([0.5]))
+    batch = replay.sample(1, 10_000, rngs(1), beta=np.array([0.5]))
     index, weight = batch["index"][0, 0], batch["weight"][0, 0]
     np.testing.assert_allclose(np.bincount(index)[:4] / 10_000, [0.1, 0.2, 0.3, 0.4], atol=0.01)
     np.testing.assert_allclose(weight, 1 / np.sqrt(index + 1), rtol=1e-5)
@@ -306,7 +306,7 @@ def test_restored_it_goes_on_as_it_was(shape: ReplayShape, before: int, after: i
         one = game.step()
         replay.write(*one)
         other.write(*one)
-    left, right = (one.sample(3, 7, streams(shape.members)) for one in (replay, other))
+    left, right = (one.sample(3, 7, rngs(shape.members)) for one in (replay, other))
     for name, array in left.items():
         np.testing.assert_array_equal(array, right[name])
     check(other, game, right, 2)
@@ -326,10 +326,10 @@ def test_every_checkpoint_gives_back_what_was_there(shape: ReplayShape, lives: l
             if cut:
                 game.cut()
                 replay.begin(game.observation)
-            check(replay, game, replay.sample(2, 9, streams(shape.members)), 2)
+            check(replay, game, replay.sample(2, 9, rngs(shape.members)), 2)
 
 
-def reloaded(replay: Replay, directory: Path, frame: int) -> Replay:
+def reloaded(replay: ReplayBuffer, directory: Path, frame: int) -> ReplayBuffer:
     """A new one, by way of the disk; both must draw the same."""
     other = made(replay.shape, 2)
     for member in range(replay.members):
@@ -337,7 +337,7 @@ def reloaded(replay: Replay, directory: Path, frame: int) -> Replay:
         loaded = load_checkpoint(directory / str(member))
         assert loaded is not None and loaded.damaged == []
         other.restore(member, loaded.state["replay"])
-    left, right = (one.sample(2, 9, streams(replay.members)) for one in (replay, other))
+    left, right = (one.sample(2, 9, rngs(replay.members)) for one in (replay, other))
     for name, array in left.items():
         np.testing.assert_array_equal(array, right[name])
     return other
@@ -371,9 +371,9 @@ def test_saving_makes_no_copy(tmp_path: Path) -> None:
             assert np.shares_memory(arrays[name], getattr(replay, name)) and arrays[name].flags.c_contiguous
 
 
-def disturb(replay: Replay, seed: int) -> None:
+def disturb(replay: ReplayBuffer, seed: int) -> None:
     if replay.priorities is not None:
-        index = replay.sample(1, 5, streams(replay.members))["index"][0]
+        index = replay.sample(1, 5, rngs(replay.members))["index"][0]
         replay.prioritize(index, np.random.default_rng(seed).normal(size=index.shape))
 
 
@@ -392,13 +392,13 @@ def test_real_games_are_stacked_as_they_were_seen() -> None:
     envs.close()
     past = [one for row in game.rows for one in row]
     assert sum(one.ended for one in past) > 3 and sum(one.terminated and not one.ended for one in past) > 10
-    check(replay, game, replay.sample(4, 100, streams(1)), 3)
+    check(replay, game, replay.sample(4, 100, rngs(1)), 3)
 
 
 def test_nothing_can_be_drawn_from_nothing() -> None:
     replay = made(ReplayShape(8, 1, 2, (2,)))
     with pytest.raises(ValueError, match="nothing was written yet"):
-        replay.sample(1, 4, streams(1))
+        replay.sample(1, 4, rngs(1))
 
 
 def test_stacks_that_begin_with_anything_but_zeros_are_refused() -> None:
@@ -420,7 +420,7 @@ def test_the_announced_bytes_are_those_of_the_arrays(shape: ReplayShape, steps: 
     replay, game = made(shape), Game(shape, np.random.default_rng(seed))
     played(replay, game, steps)
     held = (replay.final != -1).sum()
-    assert len(replay.finals.rows) - replay.finals.left == held
+    assert len(replay.finals.rows) - replay.finals.num_free == held
     assert replay.nbytes == shape.bytes(ends=len(replay.finals.rows))
 
 

@@ -115,7 +115,7 @@ def test_what_is_gone_is_not_drawn_and_what_is_new_has_the_highest_priority() ->
     some.update(np.array([[0]]), np.array([[5.0]]))
     some.replace(np.array([2, 3]), np.array([0, 1]))
     np.testing.assert_allclose(some.tree.get(np.arange(8)[None]), [[0, 0, 5, 5, 0, 0, 0, 0]], rtol=1e-5)
-    assert set(some.draw(np.random.default_rng(0).random((1, 2, 50))).reshape(-1)) == {2, 3}
+    assert set(some.sample(np.random.default_rng(0).random((1, 2, 50))).reshape(-1)) == {2, 3}
 
 
 @pytest.mark.parametrize(("size", "levels"), [(2048, 1), (50_000, 2), (1_000_000, 3)])

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from rldsl.envs.contract import Continuous, Discrete, Spaces
-from rldsl.maths.distributions import categorical_sample, gaussian_sample
 from rldsl.nets import ActorCritic, Gaussian, QNetwork, greedy, gumbel_noise, make_actor, sample
 from rldsl.nets.acting import NumpyActor, TorchActor
 from rldsl.nets.mlp import MLPTrunk
@@ -144,14 +143,19 @@ def test_a_broken_member_does_not_touch_the_actions_of_others(generators: Genera
         np.testing.assert_array_equal(broken[1], whole[1])
 
 
-def test_samples_are_those_of_the_torch_functions() -> None:
-    rng = np.random.default_rng(0)
-    logits, uniform = rng.normal(size=(M, N, 5)), rng.random((M, N, 5))
-    actions = sample(logits, gumbel_noise(uniform))
-    np.testing.assert_array_equal(actions, categorical_sample(torch.from_numpy(logits), torch.from_numpy(uniform)))
-    mean, log_std, noise = rng.normal(size=(M, N, 2)), rng.normal(size=(M, 1, 2)), rng.normal(size=(M, N, 2))
-    expected = gaussian_sample(*(torch.from_numpy(x) for x in (mean, log_std, noise)))
-    np.testing.assert_allclose(sample(Gaussian(mean, log_std), noise), expected)
+def test_samples_by_hand() -> None:
+    logits = np.log([[[0.75, 0.25]]])
+    # Gumbel noise of u = .5, .5 is equal; of .1, .9 it is -ln(-ln .1) = -.834 and 2.250: ln .75 - .834 < ln .25 + 2.250
+    assert sample(logits, gumbel_noise(np.array([[[0.5, 0.5]]]))).tolist() == [[0]]
+    assert sample(logits, gumbel_noise(np.array([[[0.1, 0.9]]]))).tolist() == [[1]]
+    gaussian = Gaussian(np.array([[[1.0, 0.0]]]), np.log([[[2.0, 1.0]]]))
+    np.testing.assert_allclose(sample(gaussian, np.array([[[1.0, -1.0]]])), [[[3.0, -1.0]]])  # 1 + 2 * 1, 0 + 1 * -1
+
+
+@pytest.mark.parametrize("edge", [0.0, 1.0])
+def test_invalid_actions_are_never_sampled(edge: float) -> None:
+    logits = np.array([[[-np.inf, 0.0, 0.0]]])
+    assert sample(logits, gumbel_noise(np.array([[[edge, 0.5, 0.4]]]))).tolist() == [[1]]
 
 
 def test_sampled_frequencies_are_the_probabilities() -> None:

@@ -10,7 +10,7 @@ from agents.tiny import Bandit
 from project import events
 
 from rldsl import PPO
-from rldsl.agents.contract import AgentContext
+from rldsl.agents.base import AgentContext
 from rldsl.agents.ppo import PPOAgent
 from rldsl.envs.classic import make
 from rldsl.spec.session import Session

@@ -33,7 +33,7 @@ def sessions(project: Project, runs: str) -> list[Path]:
 
 def test_it_knows_nothing_of_the_package_but_its_doors() -> None:
     lines = [line.split()[1] for line in EXAMPLE.read_text().splitlines() if line.startswith("from rldsl")]
-    assert lines == ["rldsl", "rldsl.agents.contract", "rldsl.spec.base"]
+    assert lines == ["rldsl", "rldsl.agents.base", "rldsl.spec.base"]
 
 
 def test_it_trains_in_a_pack_and_learns(hill: Project) -> None:

@@ -10,7 +10,7 @@ import torch
 from project import events, work
 
 from rldsl import PPO, SIL, Agent, Classic, Environment
-from rldsl.agents.contract import AgentContext
+from rldsl.agents.base import AgentContext
 from rldsl.agents.on_policy import shuffled
 from rldsl.agents.ppo import PPOAgent
 from rldsl.envs.classic import make

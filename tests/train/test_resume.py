@@ -239,11 +239,10 @@ def test_a_session_that_is_done_stays_as_it_is(tmp_path: Path) -> None:
 def test_an_open_episode_of_self_imitation_survives(tmp_path: Path) -> None:
     one = session(PPO(rollout=16, minibatch=16, sil=SIL(batch=16)))
     pack = train(tmp_path, one, stop=stopped_at(64))
-    open_before = [len(steps) for steps in pack.agent.imitation.open]
+    open_before = [len(steps) for steps in pack.agent.imitation.episodes]
     assert any(open_before)
     seen: list[list[int]] = []
-    train(
-        tmp_path, one, stop=lambda again: seen.append([len(steps) for steps in again.agent.imitation.open]) or "enough"
-    )
+    lengths = lambda again: [len(steps) for steps in again.agent.imitation.episodes]  # noqa: E731
+    train(tmp_path, one, stop=lambda again: seen.append(lengths(again)) or "enough")
     grown = [later == earlier + 16 or later < 16 for earlier, later in zip(open_before, seen[0], strict=True)]
     assert all(grown)

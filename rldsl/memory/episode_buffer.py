@@ -1,4 +1,4 @@
-"""Whole episodes with their returns, sampled by how much better they were than thought (Oh et al. 2018)."""
+"""Prioritized buffer of finished episodes with their returns, for self-imitation learning (Oh et al. 2018)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 ARRAYS = ("observation", "action", "returns", "priority")
+EPS = 1e-6
 
 
-class EpisodeMemory:
-    """Transitions of finished episodes, of one member, the oldest overwritten first; sampled by priority."""
+class EpisodeBuffer:
+    """Ring of the transitions of one member's finished episodes, sampled in proportion to their priority."""
 
     def __init__(self, size: int, observation: tuple[int, ...], dtype: Any, action: tuple[int, ...]) -> None:
         self.observation = np.zeros((size, *observation), dtype)
@@ -21,35 +22,35 @@ class EpisodeMemory:
         self.size, self.filled, self.next = size, 0, 0
 
     def add(self, observation: np.ndarray, action: np.ndarray, returns: np.ndarray) -> None:
-        """An episode; it is as likely as the likeliest so far until it has been looked at."""
+        """Add an episode. Its transitions get the highest priority so far, so that each is soon sampled."""
         count = min(len(returns), self.size)
-        where = (self.next + np.arange(count)) % self.size
-        self.observation[where], self.action[where] = observation[-count:], action[-count:]
-        self.returns[where] = returns[-count:]
-        self.priority[where] = max(self.priority[: self.filled].max(initial=0.0), 1.0)
+        index = (self.next + np.arange(count)) % self.size
+        self.observation[index], self.action[index] = observation[-count:], action[-count:]
+        self.returns[index] = returns[-count:]
+        self.priority[index] = max(self.priority[: self.filled].max(initial=0.0), 1.0)
         self.next = int((self.next + count) % self.size)
         self.filled = min(self.filled + count, self.size)
 
-    def sample(self, random: np.random.Generator, count: int, beta: float) -> tuple[np.ndarray, np.ndarray]:
-        """Indices drawn in proportion to their priority, and importance weights whose largest is 1."""
+    def sample(self, rng: np.random.Generator, count: int, beta: float) -> tuple[np.ndarray, np.ndarray]:
+        """Indices with probability P_i proportional to priority, and importance weights (n P_i)^-beta / max."""
         cumulative = np.cumsum(self.priority[: self.filled])
-        index = np.searchsorted(cumulative, random.random(count) * cumulative[-1], side="right")
+        index = np.searchsorted(cumulative, rng.random(count) * cumulative[-1], side="right")
         index = np.minimum(index, self.filled - 1)
         probability = self.priority[index] / cumulative[-1]
         weight = (self.filled * probability) ** -beta
         return index, (weight / weight.max()).astype(np.float32)
 
     def prioritize(self, index: np.ndarray, advantage: np.ndarray, alpha: float) -> None:
-        """Priority (max(R - V, 0) + eps)^alpha."""
-        self.priority[index] = (np.maximum(advantage, 0.0) + 1e-6) ** alpha
+        """Set the priorities to (max(R - V, 0) + eps)^alpha."""
+        self.priority[index] = (np.maximum(advantage, 0.0) + EPS) ** alpha
 
     def state(self) -> dict[str, Any]:
-        """What is in use of it."""
+        """The filled part of the buffer, for a checkpoint."""
         used = {name: getattr(self, name)[: self.filled].copy() for name in ARRAYS}
         return used | {"filled": self.filled, "next": self.next}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Goes on as it was."""
+        """Load what `state` returned."""
         self.filled, self.next = state["filled"], state["next"]
         for name in ARRAYS:
             getattr(self, name)[: self.filled] = state[name]

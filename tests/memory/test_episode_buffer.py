@@ -6,16 +6,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rldsl.memory.episodes import EpisodeMemory
+from rldsl.memory.episode_buffer import EpisodeBuffer
 
 lengths = st.lists(st.integers(1, 12), min_size=1, max_size=12)
 
 
-def memory(size: int = 8, action: tuple[int, ...] = ()) -> EpisodeMemory:
-    return EpisodeMemory(size, (2,), np.float32, action)
+def memory(size: int = 8, action: tuple[int, ...] = ()) -> EpisodeBuffer:
+    return EpisodeBuffer(size, (2,), np.float32, action)
 
 
-def add(one: EpisodeMemory, numbers: np.ndarray) -> None:
+def add(one: EpisodeBuffer, numbers: np.ndarray) -> None:
     """An episode whose every part tells the number of its step."""
     one.add(np.stack([numbers, -numbers], 1), numbers, numbers * 0.5)
 
