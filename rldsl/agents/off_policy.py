@@ -73,7 +73,7 @@ class OffPolicyAgent(GradientLearner[S]):
         due, together = self.spec.updates(frame) - self.updates, self.update.together
         if due < together:
             return
-        rates = self.rates(frame)
+        rates = self.learning_rate(frame), self.max_grad_norm(frame)
         for batch in self._batches(due // together, frame):
             self.updates += together
             self._said = frame, self.improve(frame, rates, batch)

@@ -76,10 +76,11 @@ class PPOAgent(ActorCriticAgent[PPO]):
         """One epoch: every item once, in minibatches."""
         coefficients = self.coefficients.at(frame, "clip", "entropy", "value_coef")
         coefficients["scale"] = self.value_scale()
-        rates, items = self.rates(frame), self.items(data)
+        lr, max_grad_norm, items = self.learning_rate(frame), self.max_grad_norm(frame), self.items(data)
         count = items["advantage"].shape[1]
         for index in shuffled(self.streams["shuffle"], count, count // self._minibatches()):
-            metrics.append(self.update(*rates, coefficients, {**items, "index": index.to(self.device)}))
+            batch = {**items, "index": index.to(self.device)}
+            metrics.append(self.update(lr, max_grad_norm, coefficients, batch))
 
     def loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
         """-L_clip + value_coef * L_value - entropy * S, over the minibatch that `index` chooses."""

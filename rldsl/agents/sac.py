@@ -33,7 +33,7 @@ class SACAgent(SoftAgent[SAC]):
         self._targets = prefixed(TARGETS, self.critics.pieces(self.targets))
 
     def build_critics(self) -> Twins:
-        return Twins(Critic.build(self.spec.critic_net or self.spec.net, self.context.spaces))
+        return Twins(Critic.build(self.spec.critic_net or self.spec.net, self.context.spaces), self.update.split)
 
     def critic_coefficients(self, frame: int) -> Batch:
         return self.coefficients.at(frame, "tau")

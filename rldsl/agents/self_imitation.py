@@ -36,9 +36,9 @@ class SelfImitation:
         shape, dtype = rollout.observation.shape[3:], rollout.observation.dtype
         self.memories = [EpisodeMemory(spec.buffer, shape, dtype, agent.actions.shape) for _ in range(agent.members)]
         own = agent.update
-        origin = agent.origin("self-imitation")
+        cache_key = agent.cache_key("self-imitation")
         self.update = Update(
-            agent.network.layout, own.flat, own.optimizer, self.loss, own.compiled, origin, state=own.state
+            agent.network.layout, own.flat, own.optimizer, self.loss, own.compilation, cache_key, state=own.state
         )
         self.open: list[list[Transition]] = [[] for _ in range(agent.members * agent.num_envs)]
 

@@ -47,10 +47,10 @@ class SoftAgent(OffPolicyAgent[A]):
             flat,
             self.spec.optimizer,
             self.critic_loss,
-            self.update.compiled,
-            self.origin("critic_loss"),
+            self.update.compilation,
+            self.cache_key("critic_loss"),
             views=self.twins.views,
-            then=self.after_critics,
+            after_step=self.after_critics,
         )
         self._noise = dict.fromkeys(("next_noise", "noise"), np.empty(0, np.float32))
         self.critic_metrics = torch.full((self.members, len(self.critic_names)), torch.nan)

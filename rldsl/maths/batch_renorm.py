@@ -1,7 +1,7 @@
 """Batch renormalisation (Ioffe 2017, arXiv:1702.03275) of features `[M, B, F]`, as CrossQ has it.
 
-Running statistics are a dict of tensors, and training returns new ones: inside a gradient or a compiled update nothing
-changes under anyone's hands.
+Running statistics are a dict of tensors, and training returns new ones: nothing is changed in
+place while gradients are taken.
 """
 
 import torch

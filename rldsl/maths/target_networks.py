@@ -1,4 +1,4 @@
-"""Target networks: flat parameters `[M, P]` that follow others, in place. Eager or inside a compiled function."""
+"""Target networks: flat parameters `[M, P]` that follow others, in place."""
 
 import torch
 from torch import Tensor

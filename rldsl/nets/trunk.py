@@ -1,7 +1,7 @@
 """The trunk of a network: from observations to features, with or without a memory of the episode.
 
 A trunk is a frozen description. Its parameters are an argument of every call, `[M, ...]`, so one trunk serves all
-members, and a whole update can be one compiled function.
+members, and a whole update is a pure function of tensors.
 """
 
 from __future__ import annotations
