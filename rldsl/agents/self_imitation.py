@@ -39,9 +39,9 @@ class SelfImitation:
         self.episodes: list[list[Transition]] = [[] for _ in range(agent.members * agent.num_envs)]
         """The unfinished episode of each row."""
         ppo = agent.update  # parameters and optimizer state are PPO's own
-        origin = agent.origin("self-imitation")
+        cache_key = agent.cache_key("self-imitation")
         self.update = Update(
-            agent.network.layout, ppo.flat, ppo.optimizer, self.loss, ppo.compiled, origin, state=ppo.state
+            agent.network.layout, ppo.flat, ppo.optimizer, self.loss, ppo.compilation, cache_key, state=ppo.state
         )
 
     def learn(self, frame: int, rollout: RolloutBuffer) -> None:
@@ -53,8 +53,7 @@ class SelfImitation:
         # A gradient of 0 would still move the parameters by the optimizer's momentum: restore them afterwards.
         saved = {member: self.update.save(member) for member in not_ready}
         agent = self.agent
-        lr = agent.learning_rate(frame)
-        max_grad_norm = agent.coefficients.one("max_grad_norm", frame, default=float("inf"))
+        lr, max_grad_norm = agent.learning_rate(frame), agent.max_grad_norm(frame)
         for _ in range(self.spec.updates):
             batch, indices = self._sample()
             self._update_priorities(batch, indices)

@@ -88,7 +88,8 @@ class Pack:
         self.world.metrics = self._metrics
         self.world.begin(seeds)
         self._restore()
-        self._journal("started", host=socket.gethostname(), pid=os.getpid(), members=len(seeds), **self.agent.notes())
+        self.notes = self.agent.notes()
+        self._journal("started", host=socket.gethostname(), pid=os.getpid(), members=len(seeds), **self.notes)
 
     def _metrics(self) -> dict[str, Any]:
         """What a log point says beside return and speed; an evaluation that is due is made for it."""
@@ -143,6 +144,9 @@ class Pack:
         return "done" if all(self.active) else "failed"
 
     def _after_iteration(self) -> None:
+        if (notes := self.agent.notes()) != self.notes:
+            self.notes = notes
+            self._journal("notes", **notes)
         for member, diverged in enumerate(self.agent.diverged()):
             if diverged and self.active[member]:
                 self.active[member] = False
