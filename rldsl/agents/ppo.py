@@ -99,7 +99,7 @@ class PPOAgent(ActorCriticAgent[PPO]):
     def _value_loss(self, value: Tensor, items: Batch, coefficients: Batch) -> Tensor:
         target, scale = items["target"], coefficients["scale"]
         if self.spec.value_clip:
-            return 0.5 * clipped_value_loss(value, items["value"], target, coefficients["clip"], scale)
+            return clipped_value_loss(value, items["value"], target, coefficients["clip"], scale)
         return value_loss(value, target, scale)
 
     @torch.no_grad()
