@@ -61,7 +61,7 @@ class OnPolicyAgent(GradientLearner[S]):
             step = world.step(self.actions.to_env(action).reshape(-1, *self.actions.shape))
             rollout.write(t, step, self.normalization.scale_reward(step))
             self.starts = rollout.ended[t]
-            if world.exhausted:
+            if world.exhausted and t + 1 < rollout.steps:
                 return None
         self.starts = self.starts.copy()  # the next rollout overwrites the buffer
         self.last_observation = self.normalization.normalize_critic(self._critic_observation(world))

@@ -61,7 +61,7 @@ class SarsaAgent(GradientLearner[Sarsa]):
             step = world.step(self.next_action.reshape(-1))
             rollout.write(t, step, step.reward.reshape(self.members, self.num_envs))
             self._select_next_action(world)
-            if world.exhausted:
+            if world.exhausted and t + 1 < rollout.steps:
                 return None
         return rollout
 
