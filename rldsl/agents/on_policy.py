@@ -59,6 +59,7 @@ class OnPolicyAgent(GradientLearner[S]):
             action = sample(policy, noise[t])
             rollout.action[t] = action
             step = world.step(self.actions.to_env(action).reshape(-1, *self.actions.shape))
+            step = self.normalization.normalize_finals(step)
             rollout.write(t, step, self.normalization.scale_reward(step))
             self.starts = rollout.ended[t]
             if world.exhausted and t + 1 < rollout.steps:
@@ -130,7 +131,7 @@ class OnPolicyAgent(GradientLearner[S]):
             final = truncated.critic_observation[mine]
             observations = np.zeros((self.members, *final.shape), final.dtype)
             observations[member] = final
-            observation = torch.from_numpy(self.normalization.normalize_critic(observations)).to(self.device)
+            observation = torch.from_numpy(observations).to(self.device)
             if self.recurrent:
                 state = states[:, step, env]
                 starts = torch.zeros(state.shape[:2], dtype=torch.bool, device=self.device)

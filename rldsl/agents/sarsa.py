@@ -58,7 +58,7 @@ class SarsaAgent(GradientLearner[Sarsa]):
         for t in range(rollout.steps):
             assert self.next_action is not None
             rollout.observation[t], rollout.action[t] = self.next_observation, self.next_action
-            step = world.step(self.next_action.reshape(-1))
+            step = self.normalization.normalize_finals(world.step(self.next_action.reshape(-1)))
             rollout.write(t, step, step.reward.reshape(self.members, self.num_envs))
             self._select_next_action(world)
             if world.exhausted and t + 1 < rollout.steps:
@@ -119,8 +119,7 @@ class SarsaAgent(GradientLearner[Sarsa]):
             final = truncated.observation[mine]
             observations = np.zeros((self.members, *final.shape), final.dtype)
             observations[member] = final
-            observation = torch.from_numpy(self.normalization.normalize(observations)).to(self.device)
-            q = self.network.q(params, observation).cpu()
+            q = self.network.q(params, torch.from_numpy(observations).to(self.device)).cpu()
             expected = (self._probabilities(q, frame) * q).sum(-1)
             next_value[member, truncated.step[mine], truncated.env[mine]] = expected[member].to(self.device)
 
