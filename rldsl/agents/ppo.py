@@ -68,7 +68,7 @@ class PPOAgent(ActorCriticAgent[PPO]):
         mean_metrics = self._restore_stopped(torch.stack(metrics).mean(0), stopped)
         self.record_metrics(world.frame, mean_metrics, explained_variance=explained_variance)
         if self.imitation is not None:
-            self.imitation.learn(world.frame, rollout)
+            self.imitation.learn(world.frame, rollout, data["next_value"])
         self.advance_rnn_state()
 
     def _train_epoch(self, frame: int, data: Mapping[str, Tensor]) -> list[Tensor]:

@@ -14,8 +14,7 @@ from rldsl.envs.contract import Spaces, Step
 
 @dataclass(frozen=True)
 class Truncations:
-    """Steps at which a time limit truncated an episode, with the true final observations of those episodes, as they were
-    given to `RolloutBuffer.write`: normalised."""
+    """Steps at which a time limit truncated an episode, with the true final observations of those episodes, normalised."""
 
     step: np.ndarray
     member: np.ndarray
