@@ -73,7 +73,7 @@ class DQN(OffPolicy, frozen=True):
     prioritized: Prioritized | None = Field(default=None, description="Prioritized replay; none: uniform")
     explore: Literal["epsilon", "boltzmann"] = Field(default="epsilon", description="How actions are drawn from values")
     epsilon: Annotated[FractionRate, PerMember] = Field(
-        default=Linear(1.0, 0.05), description="Chance of a random action, where exploring by epsilon"
+        default=Linear(1.0, 0.05, over=0.1), description="Chance of a random action, where exploring by epsilon"
     )
     temperature: Annotated[PositiveRate, PerMember] = Field(
         default=Linear(1.0, 0.1), description="Of the softmax over values, where exploring by boltzmann"
@@ -90,6 +90,7 @@ class DQN(OffPolicy, frozen=True):
 class SoftActorCritic(OffPolicy, frozen=True):
     """What SAC and CrossQ share: two critics, a policy that is rewarded for its entropy, a temperature."""
 
+    buffer: Count = Field(default=1_000_000, description="Transitions kept")
     critic_net: Net | None = Field(default=None, description="Network of each critic; none: as `net`")
     critic_lr: Annotated[NonNegativeRate | None, PerMember] = Field(
         default=None, description="Learning rate of the critics; none: as `lr`"
