@@ -71,14 +71,14 @@ class OnPolicyAgent(GradientLearner[S]):
     def _observe(self, world: World, t: int) -> None:
         """Write the current observations, normalised, into step t of the rollout."""
         rollout = self.rollout
-        rollout.observation[t] = self.normalization.update_and_normalize(self.by_member(world.observation))
+        rollout.observation[t] = self.normalization.update_and_normalize(self.rows_to_members(world.observation))
         if rollout.critic_observation is not None:
             critic_observation = self.normalization.update_and_normalize_critic(self._critic_observation(world))
             rollout.critic_observation[t] = critic_observation
         rollout.starts[t] = self.starts
 
     def _critic_observation(self, world: World) -> np.ndarray:
-        return self.by_member(getattr(world, self.critic_input))
+        return self.rows_to_members(getattr(world, self.critic_input))
 
     @torch.no_grad()
     def compute_values(self, rollout: RolloutBuffer) -> dict[str, Tensor]:

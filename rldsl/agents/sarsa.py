@@ -66,7 +66,7 @@ class SarsaAgent(GradientLearner[Sarsa]):
         return rollout
 
     def _select_next_action(self, world: World) -> None:
-        observation = self.normalization.update_and_normalize(self.by_member(world.observation))
+        observation = self.normalization.update_and_normalize(self.rows_to_members(world.observation))
         self.next_observation = np.array(observation, np.uint8 if observation.dtype == np.uint8 else np.float32)
         self.next_action = self._sample(self.actor(self.next_observation), world.frame, self.streams["act"])
 
@@ -86,7 +86,7 @@ class SarsaAgent(GradientLearner[Sarsa]):
 
     def _exploration(self, frame: int) -> Tensor:
         """Epsilon or temperature `[M]` at a frame."""
-        return self.coefficients.one("epsilon" if self.spec.explore == "epsilon" else "temperature", frame)
+        return self.coefficients.tensor("epsilon" if self.spec.explore == "epsilon" else "temperature", frame)
 
     @torch.no_grad()
     def _compute_targets(self, frame: int, rollout: RolloutBuffer) -> dict[str, Tensor]:
@@ -104,7 +104,7 @@ class SarsaAgent(GradientLearner[Sarsa]):
         q = self.network.q(params, next_observation.flatten(1, 2)).reshape(*next_action.shape, -1)
         next_value = q.gather(-1, next_action.unsqueeze(-1)).squeeze(-1)
         self._bootstrap_truncated(frame, rollout, params, next_value)
-        target = td_target(data["reward"], next_value, data["terminated"], self.coefficients.one("gamma", frame))
+        target = td_target(data["reward"], next_value, data["terminated"], self.coefficients.tensor("gamma", frame))
         return {
             "observation": data["observation"].flatten(1, 2),
             "action": data["action"].flatten(1, 2),
