@@ -245,7 +245,11 @@ class ExperimentBuilder:
         """What is known so far must fit together; points of a grid are checked as points, not here."""
         if problem := name_problem(self.name):
             raise SpecError(f"the experiment's name {problem}, got {self.name!r}")
-        if self.chosen_agent is None or self.chosen_env is None or self.chosen_search is not None:
+        if self.chosen_search is not None:
+            return
+        if self.evaluation is not None and (problem := self.evaluation.problem(self.budget)):
+            raise SpecError(problem)
+        if self.chosen_agent is None or self.chosen_env is None:
             return
         budget = self.budget if self.has_frames else None
         if problems := list(self.chosen_agent.problems(self.chosen_env, budget)):

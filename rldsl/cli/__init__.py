@@ -22,7 +22,7 @@ def main(*experiments: ExperimentBuilder | Experiment) -> None:
 def _in_worker() -> bool:
     """Whether a job imports the file for the classes that it defines, perhaps with an unguarded `main(...)`."""
     started = getattr(sys.modules["__main__"], "__spec__", None)
-    return started is not None and started.name.startswith("rldsl.train.")
+    return started is not None and started.name.startswith(("rldsl.train.", "rldsl.play."))
 
 
 def run() -> None:

@@ -30,7 +30,7 @@ def enjoy_session(chosen: Status, file: Path, options: Sequence[str], quiet: boo
     if not quiet:
         figure = "" if chosen.mean_return is None else f", return {chosen.mean_return:.1f} in training"
         echo(f"[bold]{escape(chosen.experiment)}[/bold] seed {chosen.seed} ({chosen.session}){figure}")
-    return run_worker("rldsl.train.enjoy", [chosen.directory, "--file", str(file), *options])
+    return run_worker("rldsl.play.enjoy", [chosen.directory, "--file", str(file), *options])
 
 
 def choose(plan: Plan, existing: Existing, seed: int | None) -> Status:

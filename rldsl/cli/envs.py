@@ -111,7 +111,7 @@ def _answers(lines: list[Line], bench: Bench) -> Iterator[dict[str, Any]]:
     options = ["--rows", str(bench.rows), "--threads", str(bench.threads), "--seconds", str(bench.seconds)]
     for one in lines:
         options += ["--env", json.dumps(one.first.env.data())]
-    for text in lines_of_worker("rldsl.train.env_speed", options):
+    for text in lines_of_worker("rldsl.envs.bench", options):
         if text.startswith("{"):
             yield json.loads(text)
 

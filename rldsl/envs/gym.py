@@ -46,7 +46,7 @@ class GymnasiumEnv(VectorEnv):
         return observation
 
     def step(self, actions: np.ndarray) -> Step:
-        observation, reward, terminated, truncated, infos = self._envs.step(self._native(actions))
+        observation, reward, terminated, truncated, infos = self._envs.step(self.native_actions(actions))
         ended = (terminated | truncated).nonzero()[0]
         final_observation = self._stacked(infos["final_obs"][ended]) if ended.size else self._nothing_ended
         return Step(observation, reward, terminated, truncated, ended, final_observation)
@@ -58,11 +58,11 @@ class GymnasiumEnv(VectorEnv):
         """An array of array objects as one array, of the type that the space promises."""
         return np.stack(list(observations), dtype=self.spaces.observation_dtype, casting="unsafe")
 
-    def _native(self, actions: np.ndarray) -> np.ndarray:
-        """The actions as the environments' own action space has them."""
+    def native_actions(self, actions: np.ndarray) -> np.ndarray:
+        """Actions `[N]` or `[N, dim]` as the environments' own action space has them."""
         if isinstance(self.spaces.action, Continuous):
             native = self.spaces.action.rescale(actions).astype(self._action_space.dtype)
-            return native.reshape(self.rows, *self._action_space.shape)
+            return native.reshape(len(actions), *self._action_space.shape)
         return actions + self._action_space.start
 
 

@@ -45,7 +45,10 @@ class Trial(Spec, frozen=True):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if problems := list(self.agent.problems(self.env, self.budget)):
+        problems = list(self.agent.problems(self.env, self.budget))
+        if self.evaluation is not None and (problem := self.evaluation.problem(self.budget)):
+            problems.append(problem)
+        if problems:
             raise ValueError("; ".join(problems))
         return self
 

@@ -110,7 +110,7 @@ def test_a_number_and_a_schedule_go_together() -> None:
         {"env": Classic("Acrobot-v1", num_envs=4)},
         {"budget": Budget(2_000_000)},
         {"budget": Budget(1_000_000, log_every=7)},
-        {"evaluation": Evaluation(1000)},
+        {"evaluation": Evaluation(10_000)},
         {"compute": Compute(device="cuda")},
         {"compute": Compute(compile="off")},
         {"compute": Compute(threads=2)},

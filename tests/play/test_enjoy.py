@@ -1,4 +1,4 @@
-"""Playing with what was learned: the same episodes filmed or not, true to the checkpoint, or one sentence."""
+"""`enjoy`: the same episodes with and without a video, the policy of the checkpoint, errors of one sentence."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ import cv2
 import numpy as np
 import pytest
 from agents.tiny import Chain
+from train.packs import PPO_SMALL, session, train
 
 from rldsl import Agent, Atari, Box2D, Classic, Environment, Gym, MuJoCo, Random
 from rldsl.envs.contract import EnvError
+from rldsl.play.enjoy import main
+from rldsl.play.rendering import make_rendered_env
+from rldsl.play.video import VideoRecorder
 from rldsl.store.checkpoint import load_checkpoint
-from rldsl.train.enjoy import main
-from rldsl.train.video import Film
-from rldsl.train.watched import watched
-
-from .packs import PPO_SMALL, session, train
 
 FALLING = Gym("CartPole-v1", num_envs=2)
 
@@ -84,7 +83,7 @@ def test_mujoco_is_filmed_without_a_screen(tmp_path: Path) -> None:
     directory = trained(
         tmp_path, MuJoCo("InvertedPendulum-v5", num_envs=2, options={"reset_noise_scale": 0.1}), Random()
     )
-    command = [sys.executable, "-m", "rldsl.train.enjoy", str(directory), "--episodes", "1", "--json"]
+    command = [sys.executable, "-m", "rldsl.play.enjoy", str(directory), "--episodes", "1", "--json"]
     environment = {name: value for name, value in os.environ.items() if name != "MUJOCO_GL"}
 
     def ran(*options: str) -> subprocess.CompletedProcess[str]:
@@ -128,8 +127,8 @@ def test_it_says_each_episode_and_the_mean(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_screens_are_filmed_as_the_agent_sees_them(tmp_path: Path) -> None:
-    film = Film(tmp_path, "pong")
-    env = watched(Atari("Pong", max_frames=40), film)
+    film = VideoRecorder(tmp_path, "pong")
+    env = make_rendered_env(Atari("Pong", max_frames=40), film)
     observation, endings = env.reset([3]), 0
     shown = [observation[0, -1].copy()]
     while not endings:
@@ -161,4 +160,4 @@ def test_what_is_in_the_way_is_one_sentence(tmp_path: Path, capsys: pytest.Captu
 
 def test_an_environment_without_pictures_is_refused() -> None:
     with pytest.raises(EnvError, match="Pong cannot be shown in a window: Atari has no renderer"):
-        watched(Atari("Pong"), None)
+        make_rendered_env(Atari("Pong"), None)

@@ -10,11 +10,11 @@ import numpy as np
 from rldsl.store.errors import StoreError, writing
 
 CODEC = "vp09"
-"""VP9: of what OpenCV's wheels can encode, the one that browsers and players show."""
+"""VP9: of the codecs that OpenCV's wheels can encode, the one that browsers and players support."""
 
 
-class Film:
-    """Writes `<name>-1.mp4`, `<name>-2.mp4`, ...; an episode of a single picture, which nobody played, leaves none."""
+class VideoRecorder:
+    """Writes `<name>-1.mp4`, `<name>-2.mp4`, ... An episode without a step leaves no file."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder, self.name = folder, name
@@ -25,37 +25,37 @@ class Film:
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
 
-    def begin(self, picture: np.ndarray, fps: float) -> None:
-        """An episode begins with this picture, `[height, width, 3]` of red, green and blue."""
+    def begin_episode(self, image: np.ndarray, fps: float) -> None:
+        """Starts an episode with its first image, RGB `[height, width, 3]`."""
         self.close()
-        self._first, self._fps = picture, fps
+        self._first, self._fps = image, fps
 
-    def add(self, picture: np.ndarray) -> None:
-        """What the episode's next step showed."""
+    def add(self, image: np.ndarray) -> None:
+        """Adds the image after a step."""
         if self._first is not None:
             self._writer = self._open(self._first)
             self._write(self._first)
             self._first = None
-        self._write(picture)
+        self._write(image)
 
     def close(self) -> None:
-        """Ends the file of the episode."""
+        """Finishes the file of the current episode."""
         if self._writer is not None:
             self._writer.release()
             self._writer = None
 
-    def _open(self, picture: np.ndarray) -> Any:
+    def _open(self, image: np.ndarray) -> Any:
         import cv2
 
         path = self.folder / f"{self.name}-{len(self.files) + 1}.mp4"
-        height, width, _ = picture.shape
+        height, width, _ = image.shape
         writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*CODEC), self._fps, (width, height))
         if not writer.isOpened():
             raise StoreError(
-                f"cannot write a video to {path}: OpenCV has no {CODEC} encoder, or the place is not writable"
+                f"cannot write a video to {path}: OpenCV has no {CODEC} encoder, or the folder is not writable"
             )
         self.files.append(path)
         return writer
 
-    def _write(self, picture: np.ndarray) -> None:
-        self._writer.write(np.ascontiguousarray(picture[..., ::-1], np.uint8))
+    def _write(self, image: np.ndarray) -> None:
+        self._writer.write(np.ascontiguousarray(image[..., ::-1], np.uint8))

@@ -1,4 +1,4 @@
-"""Lives of a pack: `python -m rldsl.train` as processes of their own, forked from one that has imported torch."""
+"""Attempts at training a pack: `python -m rldsl.train` processes, forked from one that has imported torch."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _server = multiprocessing.get_context("forkserver")
 _server.set_forkserver_preload(["rldsl.agents.ppo", "rldsl.agents.sarsa", "rldsl.train.__main__", "rldsl.envs.classic"])
 
 
-class Lives:
-    """Sessions of a plan file, trained as one pack in a run directory, life after life.
+class Attempts:
+    """Sessions of a plan file, trained as one pack in a run directory by one process after the other.
 
-    With `segment_bytes` a replay counts as large from sixteen times as many on: it is saved ahead of checkpoints.
+    A replay buffer of more than sixteen times `segment_bytes` is large: it is saved ahead of checkpoints.
     """
 
     def __init__(self, runs: Path, *sessions: Session, segment_bytes: int | None = None) -> None:
@@ -43,15 +43,15 @@ class Lives:
         process.start()
         return process
 
-    def live(self) -> int:
-        """One life, to its end; its exit code."""
+    def run_to_end(self) -> int:
+        """Trains until the process ends by itself; returns its exit code."""
         process = self.start()
         process.join(60)
         assert process.exitcode is not None
         return process.exitcode
 
     def kill(self, points: int, later: float) -> None:
-        """One life, ended without warning so many seconds after the given number of log points are written."""
+        """Trains, and kills the process `later` seconds after the given number of log points are written."""
         process = self.start()
         until(lambda: len(rows(self.paths[0])) >= points or not process.is_alive())
         process.join(later)
@@ -61,7 +61,7 @@ class Lives:
 
 
 def moments(name: str, points: int) -> list[tuple[int, float]]:
-    """Three moments of a session, each a number of log points and a little later, always the same ones for a name."""
+    """Three moments at which to kill a session: log points and seconds after them, the same for the same name."""
     random = Random(name)
     return [(points, random.uniform(0, 0.01)) for points in sorted(random.sample(range(1, points - 5), 3))]
 

@@ -1,4 +1,4 @@
-"""Freed memory serves the next batch, and leaves the process now and then."""
+"""Freed memory is reused by the next batch, and returned to the system from time to time."""
 
 import ctypes
 import subprocess
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rldsl.train import freed_memory
-from rldsl.train.freed_memory import FreedMemory
+from rldsl.train import malloc
+from rldsl.train.malloc import MemoryTrimmer
 
 MB = 2**20
 
@@ -18,11 +18,11 @@ def resident() -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_what_lies_freed_below_something_in_use_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_freed_below_a_block_in_use_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "malloc_trim"):
         pytest.skip("this C library has no malloc_trim")
-    monkeypatch.setattr(freed_memory, "SECONDS", 0.0)
+    monkeypatch.setattr(malloc, "TRIM_SECONDS", 0.0)
     libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
     blocks = [libc.malloc(MB // 10) for _ in range(1000)]
     for block in blocks:
@@ -30,14 +30,14 @@ def test_what_lies_freed_below_something_in_use_is_given_back(monkeypatch: pytes
     for block in blocks[:-1]:
         libc.free(block)
     kept = resident()
-    FreedMemory().give_back()
+    MemoryTrimmer().maybe_trim()
     assert resident() < kept - 50 * MB
     libc.free(blocks[-1])
 
 
 FAULTS = """
 import resource, sys, torch
-from rldsl.train.freed_memory import FreedMemory
+from rldsl.train.malloc import MemoryTrimmer
 
 def batches(count):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -47,17 +47,17 @@ def batches(count):
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 as_it_was = batches(20)
-memory = FreedMemory()
+trimmer = MemoryTrimmer()
 batches(1)
 print(as_it_was, batches(20))
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts the faults of Linux")
-def test_what_was_freed_serves_the_next_batch() -> None:
+def test_freed_memory_is_reused_by_the_next_batch() -> None:
     """Eight blocks of 4 MB, a thousand pages each: got from the system once, and not for every batch."""
     if not hasattr(ctypes.CDLL(None), "malloc_trim"):
         pytest.skip("this C library has no malloc_trim")
-    said = subprocess.run([sys.executable, "-c", FAULTS], check=True, capture_output=True, text=True).stdout
-    before, after = map(int, said.split())
+    printed = subprocess.run([sys.executable, "-c", FAULTS], check=True, capture_output=True, text=True).stdout
+    before, after = map(int, printed.split())
     assert 10 * after < before
