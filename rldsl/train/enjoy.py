@@ -21,10 +21,10 @@ from rldsl.envs.seeding import row_seeds
 from rldsl.spec.errors import SpecError
 from rldsl.spec.implementation import implementation
 from rldsl.spec.session import Session
+from rldsl.spec.user_file import load_user_file
 from rldsl.store.checkpoint import Checkpoint, load_checkpoint
 from rldsl.store.errors import StoreError
 from rldsl.store.session_dir import SessionDir
-from rldsl.train.user_code import load_user_code
 from rldsl.train.video import Film
 
 INTERRUPTED = 130
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
     options = _parse(arguments)
     try:
         if options.file:
-            load_user_code(options.file)
+            load_user_file(options.file)
         _play_session(SessionDir(options.directory), options)
     except (SpecError, StoreError, EnvError) as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201

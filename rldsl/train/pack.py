@@ -80,7 +80,7 @@ class Pack:
         )
         self.evaluator = Evaluator(trial.evaluation, trial.env, seeds, threads) if trial.evaluation else None
         columns = (*learner.columns, *(EVALUATED if self.evaluator else ()))
-        self.recorders = [Recorder(one, columns, one.report().seconds) for one in self.directories]
+        self.recorders = [Recorder(one, columns, one.read_state().seconds) for one in self.directories]
         self.ahead = [SegmentsAhead(one.checkpoints) for one in self.directories]
         for one in (*self.recorders, *self.ahead):
             stack.callback(one.close)
