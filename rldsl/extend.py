@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from rldsl.envs.contract import Spaces as Spaces
     from rldsl.envs.contract import Step as Step
     from rldsl.envs.contract import VectorEnv as VectorEnv
-    from rldsl.launch.background import LocalBackend as LocalBackend
-    from rldsl.launch.contract import Backend as Backend
-    from rldsl.launch.contract import Check as Check
-    from rldsl.launch.contract import QueueSilent as QueueSilent
-    from rldsl.launch.contract import QueueState as QueueState
-    from rldsl.launch.contract import Refused as Refused
+    from rldsl.launch.backend import Backend as Backend
+    from rldsl.launch.backend import Check as Check
+    from rldsl.launch.backend import QueueState as QueueState
+    from rldsl.launch.backend import QueueUnavailable as QueueUnavailable
+    from rldsl.launch.backend import Refused as Refused
+    from rldsl.launch.job_records import JobRecord as JobRecord
     from rldsl.launch.jobs import Job as Job
     from rldsl.launch.jobs import Resources as Resources
-    from rldsl.launch.tickets import Ticket as Ticket
+    from rldsl.launch.local_backend import LocalBackend as LocalBackend
     from rldsl.maths.schedules import value_at as value_at
     from rldsl.maths.streams import restore_stream as restore_stream
     from rldsl.maths.streams import stream as stream
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from rldsl.memory.episode_buffer import EpisodeBuffer as EpisodeBuffer
     from rldsl.memory.replay import ReplayBuffer as ReplayBuffer
     from rldsl.memory.replay_size import ReplayShape as ReplayShape
-    from rldsl.memory.rollout import Rollout as Rollout
+    from rldsl.memory.rollout import RolloutBuffer as RolloutBuffer
     from rldsl.nets.acting import Actor as Actor
     from rldsl.nets.acting import NumpyPolicy as NumpyPolicy
     from rldsl.nets.acting import make_actor as make_actor
@@ -103,16 +103,16 @@ _HOMES = {
     "rldsl.agents.action_space": ("ActionSpace",),
     "rldsl.agents.update": ("Batch", "Update"),
     "rldsl.envs.contract": ("ALL_ROWS", "Continuous", "Discrete", "EnvError", "Spaces", "Step", "VectorEnv"),
-    "rldsl.launch.background": ("LocalBackend",),
-    "rldsl.launch.contract": ("Backend", "Check", "QueueSilent", "QueueState", "Refused"),
+    "rldsl.launch.local_backend": ("LocalBackend",),
+    "rldsl.launch.backend": ("Backend", "Check", "QueueUnavailable", "QueueState", "Refused"),
     "rldsl.launch.jobs": ("Job", "Resources"),
-    "rldsl.launch.tickets": ("Ticket",),
+    "rldsl.launch.job_records": ("JobRecord",),
     "rldsl.memory.replay_size": ("ReplayShape",),
     "rldsl.maths.schedules": ("value_at",),
     "rldsl.maths.streams": ("restore_stream", "stream", "stream_state"),
     "rldsl.memory.episode_buffer": ("EpisodeBuffer",),
     "rldsl.memory.replay": ("ReplayBuffer",),
-    "rldsl.memory.rollout": ("Rollout",),
+    "rldsl.memory.rollout": ("RolloutBuffer",),
     "rldsl.nets.acting": ("Actor", "NumpyPolicy", "make_actor"),
     "rldsl.nets.actor_critic": ("ActorCritic",),
     "rldsl.nets.init": ("Arrays",),

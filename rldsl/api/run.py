@@ -13,6 +13,7 @@ from typing import Any
 
 from rldsl.api.runs import Run
 from rldsl.builders.experiment import ExperimentBuilder
+from rldsl.launch.select import TRAIN, select_sessions
 from rldsl.plan.existing import Existing, PlannedSession
 from rldsl.plan.overrides import Assignment, Options, apply
 from rldsl.plan.packs import make_packs
@@ -43,14 +44,13 @@ def run(
     """
     plan = _plan(experiments, frames, seeds, overrides or {})
     directory = Path(runs)
-    pending = _pending(plan, Existing(directory))
+    pending = select_sessions(plan, Existing(directory), (*TRAIN, "failed")).sessions
     with _noted_interrupt() as interrupt, _kept_torch_threads():
         for pack in make_packs(pending, processes=1):
             _train(pack, directory, interrupt, verbose)
             if interrupt.reason is not None:
                 raise KeyboardInterrupt
-    planned = [one for row in plan.rows() for one in Existing(directory).planned(row)]
-    return [Run(directory / path) for path in dict.fromkeys(one.directory for one in planned)]
+    return [Run(directory / planned.directory) for planned in Existing(directory).sessions(plan)]
 
 
 def _plan(
@@ -73,18 +73,6 @@ def _plan(
     if seeds is not None:
         given.append(Assignment("seeds.count", seeds, f"--seeds {seeds}"))
     return make_plan(apply(built, [Options(given)] if given else []))
-
-
-def _pending(plan: Plan, existing: Existing) -> list[PlannedSession]:
-    """The sessions that are not done and that no other process is training, each once."""
-    pending: dict[str, PlannedSession] = {}
-    for row in plan.rows():
-        for one in existing.planned(row):
-            if one.report.state in ("new", "resume", "failed"):
-                if one.lacks:
-                    raise SpecError(one.lacks)
-                pending.setdefault(one.id, one)
-    return list(pending.values())
 
 
 def _train(pack: Sequence[PlannedSession], runs: Path, interrupt: _Interrupt, verbose: bool) -> None:

@@ -13,7 +13,8 @@ from rldsl.spec.session import Session
 from rldsl.store.errors import StoreError
 from rldsl.store.metrics import last_row, read_metrics
 from rldsl.store.runs import Runs
-from rldsl.store.session_dir import SessionDir, State
+from rldsl.store.session_dir import SessionDir
+from rldsl.store.session_state import State
 
 
 class Run:

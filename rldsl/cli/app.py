@@ -1,4 +1,4 @@
-"""The command line: `python FILE COMMAND` and `rldsl COMMAND FILE` are the same commands."""
+"""The command line: `python FILE COMMAND` and `rldsl COMMAND FILE` run the same commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import typer
 
 from rldsl.cli import commands
-from rldsl.cli.load import Declared, know
+from rldsl.cli.load import Declared, remember
 from rldsl.cli.options import Choice
 from rldsl.cli.watch import watch
 from rldsl.spec.errors import SpecError
@@ -40,26 +40,26 @@ OF_RLDSL: tuple[Command, ...] = (
 )
 INTERRUPTED = 130
 
-WrongUsage: Any = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException")
-"""An option or argument that is not right; by its version, typer takes it from click or from a click of its own."""
+UsageError: Any = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException")
+"""The base class of usage errors: click's own or, in newer versions of typer, a copy inside typer."""
 
 
 def run_file(file: Path, experiments: Declared, arguments: list[str]) -> int:
-    """What `main(...)` of an experiment file does; without a command, it trains."""
-    know(file, experiments)
+    """Runs the command line of an experiment file; without a command, it trains."""
+    remember(file, experiments)
     if not arguments or (arguments[0].startswith("-") and arguments[0] != "--help"):
         arguments = ["train", *arguments]
     app = _app(f"The experiments of {file.name}; without a command, they are trained.")
     for command in OF_A_FILE:
-        app.command()(_spelled_out(command, file))
+        app.command()(_with_options(command, file))
     return _run(app, arguments, f"python {file}")
 
 
 def run_rldsl(arguments: list[str]) -> int:
-    """What the console script does."""
+    """Runs the command line of the console script `rldsl`."""
     app = _app("Deep reinforcement learning experiments as code: declare, plan, launch, watch, report.")
     for command in (*OF_A_FILE, *OF_RLDSL):
-        app.command(command.__name__.rstrip("_"))(_spelled_out(command))
+        app.command(command.__name__.rstrip("_"))(_with_options(command))
     return _run(app, arguments, "rldsl")
 
 
@@ -67,8 +67,8 @@ def _app(help: str) -> typer.Typer:
     return typer.Typer(help=help, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 
-def _spelled_out(command: Command, file: Path | None = None) -> Command:
-    """The command with the options of its `choice` as its own; for one file, without the argument that names it."""
+def _with_options(command: Command, file: Path | None = None) -> Command:
+    """The command with the options of its `choice` as its own parameters; for a given file, without that argument."""
     own = inspect.signature(command, eval_str=True)
     options = inspect.signature(Choice, eval_str=True).parameters if "choice" in own.parameters else {}
     chosen = [one for name, one in options.items() if file is None or name != "file"]
@@ -87,10 +87,10 @@ def _spelled_out(command: Command, file: Path | None = None) -> Command:
 
 
 def _run(app: typer.Typer, arguments: list[str], name: str) -> int:
-    """Runs a command; an error that a person can mend is one sentence."""
+    """Runs a command; an error that the user can fix is printed as one sentence."""
     try:
         return int(app(arguments, prog_name=name, standalone_mode=False) or 0)
-    except WrongUsage as error:
+    except UsageError as error:
         error.show()
         return int(error.exit_code)
     except (SpecError, StoreError) as error:

@@ -1,4 +1,4 @@
-"""Scores as a person reads them, and as files that can be committed."""
+"""The command `report`: scores as a table, and as files that can be committed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rldsl.store.files import replace_json
 
 
 def show_outcomes(outcomes: list[Outcome], out: Path | None) -> None:
-    """Prints a line for each trial; `out` is a folder for a compact file of each."""
+    """Prints a line for each trial; writes a compact file of each to the folder `out`."""
     if not outcomes:
         echo("no session is done yet")
         return

@@ -76,10 +76,10 @@ def stop(request: Request, runs: Path) -> list[str]:
 
 
 def _cancel(queued: Iterable[Seen], runs: Path) -> list[str]:
-    """Cancels the jobs by their tickets; a sentence for what no ticket is there for."""
+    """Cancels the jobs by their records; a sentence for each session without one."""
     queues, ids = Queues(runs), [one.status.session for one in queued]
-    unknown = [f"{id} was not submitted from {runs}: cancel its job by hand" for id in ids if id not in queues.tickets]
-    return [*unknown, *queues.cancel(queues.tickets[id] for id in ids if id in queues.tickets)]
+    unknown = [f"{id} was not submitted from {runs}: cancel its job by hand" for id in ids if id not in queues.records]
+    return [*unknown, *queues.cancel(queues.records[id] for id in ids if id in queues.records)]
 
 
 def resume_request(chosen: Iterable[Seen], parallel: int, jobs: Collection[str] = ()) -> Request | None:

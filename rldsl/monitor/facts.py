@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 from rldsl.monitor.families import Family
 from rldsl.monitor.folders import Folders
-from rldsl.report.status import About, Status, status_of
 from rldsl.spec.budget import SEARCH_SEEDS_FROM
 from rldsl.store.errors import StoreError
 from rldsl.store.journal import Event, Garbage, JournalReader
 from rldsl.store.metrics import last_row
 from rldsl.store.processes import host_name
 from rldsl.store.session_dir import SessionDir
+from rldsl.store.session_state import SessionState
 
 READING_SECONDS = 0.15
 """How long one look may read sessions that are new to it, so that what is known is shown soon."""
@@ -38,7 +38,7 @@ class Seen:
     """A session as it was last seen."""
 
     path: str
-    status: Status
+    status: SessionState
     env: str
     agent: str
     trial: str
@@ -165,7 +165,8 @@ class Followed:
         self.job: str | None = None
         self.rung: int | None = None
         self._journal_path, self._metrics_path = str(self.directory.journal.path), str(self.directory.metrics)
-        self._journal = JournalReader(self.directory.journal.path)
+        self.recorded = self.directory.recorded()
+        self._journal = JournalReader(self.directory.journal.path, self.recorded)
         self._journal_stamp: tuple[int, int] | None = None
         self._metrics_stamp: tuple[int, int] | None = None
         self._row: dict[str, Any] = {}
@@ -177,12 +178,11 @@ class Followed:
         except StoreError:
             record = {}
         env, _, trial = self.path.rpartition("/")[0].partition("/")
-        self.about = About.from_record(record, self.directory)
         self.env, self.agent = str(record.get("env") or env), str(record.get("agent") or trial.rpartition("-")[0])
         self.trial = self.directory.trial or trial
         spec = record.get("trial")
         if isinstance(spec, dict):
-            families.setdefault(self.about.experiment, Family()).add(self.trial, spec)
+            families.setdefault(self.recorded.experiment, Family()).add(self.trial, spec)
 
     def stirred(self) -> bool:
         """Whether it is worth a look: its journal grew, or it seemed dead and may be heard of from another host."""
@@ -193,13 +193,12 @@ class Followed:
         self._read_journal()
         self._read_metrics()
         try:
-            report = self.directory.report(self._journal.state)
+            state = self.directory.with_heartbeat(self._journal.state)
         except OSError:
             self.lost = True
             return None
         self.lost = self._journal_stamp is None and not self.directory.exists()
-        status = status_of(self.about, self.directory, report, self._row)
-        seen = self._seen(status)
+        seen = self._seen(state.with_log_point(self._row))
         if seen == self.seen:
             return None
         self.seen = seen
@@ -232,7 +231,7 @@ class Followed:
         if isinstance(event.get("rung"), int):
             self.rung = event["rung"]
 
-    def _seen(self, status: Status) -> Seen:
+    def _seen(self, status: SessionState) -> Seen:
         story, metrics = self._journal.state, self._metrics_stamp
         times = [time for time in (story.last_time, metrics and metrics[1] / 1e9) if time]
         return Seen(
@@ -249,7 +248,7 @@ class Followed:
         )
 
 
-def _left(status: Status) -> float | None:
+def _left(status: SessionState) -> float | None:
     if status.state != "running" or not status.fps:
         return None
     return max(0, status.frames - status.frame) / status.fps

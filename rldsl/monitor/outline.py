@@ -47,7 +47,7 @@ class Figures:
     frame: int
     frames: int
     fps: float | None
-    mean_return: float | None
+    episode_return: float | None
     target: float | None
     left: float | None
     changed: float | None
@@ -63,7 +63,7 @@ def figures(sessions: Iterable[Seen]) -> Figures:
     all = list(sessions)
     stats = [one.status for one in all]
     frame, frames = sum(one.frame for one in stats), sum(one.frames for one in stats)
-    returns = [one.mean_return for one in stats if one.mean_return is not None]
+    returns = [one.episode_return for one in stats if one.episode_return is not None]
     speeds = [one.fps for one in stats if one.fps and (one.state == "running" or len(all) == 1)]
     places = {one.place for one in all if one.place}
     return Figures(
@@ -73,7 +73,7 @@ def figures(sessions: Iterable[Seen]) -> Figures:
         frame=frame,
         frames=frames,
         fps=sum(speeds) if speeds else None,
-        mean_return=fmean(returns) if returns else None,
+        episode_return=fmean(returns) if returns else None,
         target=next((one.target for one in stats if one.target is not None), None),
         left=max((one.left for one in all if one.left is not None), default=None),
         changed=max((one.changed for one in all if one.changed is not None), default=None),
@@ -93,7 +93,7 @@ def _descending(figure: Callable[[Figures], float | None]) -> Callable[[Line], t
 ORDERS: dict[str, Callable[[Line], tuple[Any, ...]]] = {
     "name": lambda line: (_natural(line.label),),
     "state": lambda line: (URGENCY[line.figures.state], _natural(line.label)),
-    "return": _descending(lambda one: one.mean_return),
+    "return": _descending(lambda one: one.episode_return),
     "progress": _descending(lambda one: one.progress),
     "fps": _descending(lambda one: one.fps),
     "age": _descending(lambda one: one.changed),

@@ -23,10 +23,10 @@ from rldsl.play.video import VideoRecorder
 from rldsl.spec.errors import SpecError
 from rldsl.spec.implementation import implementation
 from rldsl.spec.session import Session
+from rldsl.spec.user_file import load_user_file
 from rldsl.store.checkpoint import Checkpoint
 from rldsl.store.errors import StoreError
 from rldsl.store.session_dir import SessionDir
-from rldsl.train.user_code import load_user_code
 
 INTERRUPTED = 130
 
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     options = _parse(arguments)
     try:
         if options.file:
-            load_user_code(options.file)
+            load_user_file(options.file)
         _play_session(SessionDir(options.directory), options)
     except (SpecError, StoreError, EnvError) as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201

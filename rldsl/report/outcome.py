@@ -95,7 +95,7 @@ def outcomes(plan: Plan, existing: Existing) -> list[Outcome]:
 
 
 def _runs(planned_sessions: Sequence[PlannedSession], runs: Path) -> list[Run]:
-    return [_run(one.seed, SessionDir(runs / one.directory)) for one in planned_sessions if one.report.state == "done"]
+    return [_run(one.seed, SessionDir(runs / one.directory)) for one in planned_sessions if one.state == "done"]
 
 
 def _run(seed: int, directory: SessionDir) -> Run:

@@ -57,11 +57,6 @@ class Trial(Spec, frozen=True):
         """Same id, same work: a hash of the complete settings and the schema version."""
         return digest(self)
 
-    @property
-    def directory(self) -> str:
-        """Where its sessions live below the run directory, by what it is and not by what it is called."""
-        return f"{self.env.slug}/{self.agent.kind}-{self.id}"
-
 
 class Experiment(Trial, frozen=True):
     """What a person declares."""

@@ -34,7 +34,7 @@ class Local(Launcher, frozen=True):
     """This machine: a process for each pack of sessions, several at a time."""
 
     kind: Literal["local"] = "local"
-    implementation: ClassVar[str] = "rldsl.launch.background:LocalBackend"
+    implementation: ClassVar[str] = "rldsl.launch.local_backend:LocalBackend"
     parallel: Count | None = Field(
         default=None, description="Processes at a time; none: one for each GPU, or for each core as far as memory lasts"
     )

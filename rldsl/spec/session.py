@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue
 
 from rldsl.spec.base import SCHEMA, Natural, Spec
 from rldsl.spec.budget import Target
+from rldsl.spec.errors import SpecError
 from rldsl.spec.experiment import Name, Trial
 from rldsl.spec.migrate import migrate_trial
 
@@ -37,8 +38,8 @@ class Session(Spec, frozen=True):
 
     @property
     def directory(self) -> str:
-        """Where it lives below the run directory."""
-        return f"{self.trial.directory}/seed-{self.seed}"
+        """Its directory, relative to the run directory."""
+        return session_directory(self.trial.env.slug, self.trial.agent.kind, self.trial.id, self.seed)
 
     def record(self) -> dict[str, Any]:
         """What `session.json` holds."""
@@ -63,3 +64,11 @@ class Session(Spec, frozen=True):
 def session_id(trial: str, seed: int) -> str:
     """How a session is called everywhere."""
     return f"{trial}-s{seed}"
+
+
+def session_directory(env: str, agent: str, trial: str, seed: int) -> str:
+    """The directory of a session, relative to the run directory: `<env slug>/<agent kind>-<trial id>/seed-<seed>`."""
+    for name in (env, agent):
+        if "/" in name or name.startswith("."):
+            raise SpecError(f"{name!r} cannot be the name of a directory of runs")
+    return f"{env}/{agent}-{trial}/seed-{seed}"

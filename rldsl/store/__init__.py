@@ -11,10 +11,11 @@ from rldsl.store.errors import (
     StoreError,
     WrongColumns,
 )
-from rldsl.store.journal import Garbage, Journal, JournalReader, JournalState, fold, read_journal
+from rldsl.store.journal import Garbage, Journal, JournalReader, fold, read_journal
 from rldsl.store.metrics import MetricsReader, MetricsWriter, last_row, read_metrics
 from rldsl.store.runs import Runs
-from rldsl.store.session_dir import SessionDir, State, StateReport
+from rldsl.store.session_dir import SessionDir
+from rldsl.store.session_state import SessionState, State
 from rldsl.store.tensorboard import TensorBoardWriter
 
 __all__ = [
@@ -27,14 +28,13 @@ __all__ = [
     "Garbage",
     "Journal",
     "JournalReader",
-    "JournalState",
     "MetricsReader",
     "MetricsWriter",
     "Runs",
     "SessionDir",
     "SessionNotFound",
+    "SessionState",
     "State",
-    "StateReport",
     "StoreError",
     "TensorBoardWriter",
     "WrongColumns",

@@ -26,14 +26,6 @@ def diff_name(life: int) -> str:
     return _numbered("tree", life, "diff")
 
 
-def trial_name(agent: str, trial: str) -> str:
-    return f"{agent}-{trial}"
-
-
-def seed_name(seed: int) -> str:
-    return f"seed-{seed}"
-
-
 def trial_of(name: str) -> str | None:
     """The trial's hash in the name of its directory; None for a foreign name."""
     match = _TRIAL_NAME.fullmatch(name)

@@ -143,7 +143,7 @@ class Pack:
         self.agent = self._make_agent(envs, seeds)
         self.evaluator = Evaluator(trial.evaluation, trial.env, seeds, threads) if trial.evaluation else None
         columns = (*self.agent.columns, *(EVALUATION_COLUMNS if self.evaluator else ()))
-        self.recorders = [Recorder(one, columns, one.report().seconds) for one in self.directories]
+        self.recorders = [Recorder(one, columns, one.read_state().seconds) for one in self.directories]
         self.checkpoints = [MemberCheckpoints(one, member) for member, one in enumerate(self.directories)]
         for closed in (*self.recorders, *self.checkpoints):
             stack.callback(closed.close)

@@ -150,7 +150,7 @@ def test_a_session_that_fails_is_shown_and_the_others_finish(project: Project) -
 
     again = project.python("exp.py")
     assert again.returncode == 1
-    assert "1 session failed before: the command resume tries again" in again.stdout
+    assert "1 session failed before; `resume` retries it" in again.stdout
     assert lives(project.sessions[1]) == 1
 
     assert project.python("exp.py", "resume").returncode == 1

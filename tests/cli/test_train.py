@@ -145,7 +145,8 @@ def test_status_for_programs(trained: Trained) -> None:
         (f"{TRIAL.id}-s1", "done", 2000),
     ]
     last = rows(trained.project.sessions[0])[-1]
-    assert told[0]["mean_return"] == float(last["episode_return_ma"])
+    for name in ("episode_return", "episode_return_ma"):
+        assert told[0][name] == float(last[name])
     assert told[0]["target"] == 400
 
 

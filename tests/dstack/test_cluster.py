@@ -21,7 +21,7 @@ from submitit import AutoExecutor
 from submitit.core.utils import FailedJobError
 
 from rldsl import Dstack
-from rldsl.launch.contract import QueueState, Refused
+from rldsl.launch.backend import QueueState, Refused
 from rldsl.launch.dstack.api import Api, DstackError, Server
 from rldsl.launch.dstack.backend import DstackBackend, state_of
 from rldsl.launch.dstack.executor import DstackExecutor, DstackJob

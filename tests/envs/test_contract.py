@@ -55,7 +55,7 @@ def test_a_step_is_learned_from_as_it_is_unless_it_says_otherwise() -> None:
     assert step.to_learn() is step
 
 
-def test_a_lesson_takes_the_place_of_the_reward() -> None:
+def test_a_lesson_takes_the_backend_for_the_reward() -> None:
     step = raw_step(learning_reward=np.array([1.0, 0.0, -1.0]))
     learned = step.to_learn()
     assert learned.reward.tolist() == [1.0, 0.0, -1.0] and learned.terminated is step.terminated

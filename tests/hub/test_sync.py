@@ -76,7 +76,7 @@ def test_a_session_that_was_pulled_opens_and_goes_on(work: Work, tmp_path: Path)
     work.sync().push()
     assert home(tmp_path).pull() == [SESSION]
     pulled = SessionDir(tmp_path / "home" / SESSION)
-    assert pulled.report() == work.directory.report()
+    assert pulled.read_state() == work.directory.read_state()
     assert pulled.metrics.read_bytes() == work.directory.metrics.read_bytes()
     assert checkpoint_frames(pulled.checkpoints) == [32, 16]
     loaded = load_checkpoint(pulled.checkpoints)

@@ -69,7 +69,7 @@ def test_stop_and_resume_act_on_real_processes(project: Project) -> None:
         until(lambda: all(one.state() == "resume" for one in directories))
 
     drive(project.runs, scenario)
-    assert all(one.report().lives == 2 for one in directories)
+    assert all(one.read_state().attempts == 2 for one in directories)
 
 
 def test_a_process_that_trains_others_too_is_named_before_it_is_stopped(house: House) -> None:
@@ -117,7 +117,7 @@ def test_those_that_have_to_wait_are_said_to_wait(house: House) -> None:
 
 def test_a_record_that_says_too_little_cannot_be_resumed(house: House) -> None:
     house.stopped.session.write_text('{"experiment": "x"}')
-    with pytest.raises(StoreError, match="does not say its"):
+    with pytest.raises(StoreError, match="has no"):
         resume_job(house.stopped, house.runs)
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rldsl.cli.status_view import of_runs
 from rldsl.monitor import facts
 from rldsl.monitor.facts import Changes, Index, Seen
+from rldsl.report.status import run_states
 from rldsl.store.metrics import MetricsWriter
 from tests.monitor.conftest import House
 from tests.monitor.sessions import COLUMNS, cartpole, make_done, row, running, sessions_of, tell
@@ -48,7 +48,7 @@ def test_it_says_what_status_says(house: House) -> None:
     watched = Watched(house.runs)
     watched.look()
     assert {one.status.session: one.status for one in watched.seen.values()} == {
-        one.session: one for one in of_runs(house.runs)
+        one.session: one for one in run_states(house.runs)
     }
 
 
@@ -70,7 +70,7 @@ def test_a_log_point_of_a_running_session_is_seen(house: House) -> None:
     watched.look()
     MetricsWriter(house.alive.metrics, COLUMNS).write(row(50_000, 321.0))
     (seen,) = watched.look().seen
-    assert (seen.status.session, seen.status.frame, seen.status.mean_return) == (house.alive.id, 50_000, 321.0)
+    assert (seen.status.session, seen.status.frame, seen.status.episode_return) == (house.alive.id, 50_000, 321.0)
     assert seen.left == 50.0
     assert seen.place == "local"
 
@@ -136,7 +136,7 @@ def test_garbage_is_counted_and_passed_over(house: House) -> None:
     watched.look()
     assert watched.seen[house.path(house.failed)].status.unreadable == 2
     assert watched.seen[house.path(house.done[0])].status.experiment == "?"
-    assert len(watched.seen) == len(list(of_runs(house.runs)))
+    assert len(watched.seen) == len(list(run_states(house.runs)))
 
 
 def test_a_directory_without_a_session_is_none_until_it_has_one(house: House) -> None:

@@ -63,7 +63,7 @@ def test_every_order_has_all_lines_and_reverses(house: House, order: str) -> Non
 
 def test_by_return_the_best_comes_first_at_every_level(house: House) -> None:
     found = lines(house, Outline(order="return"))
-    tops = [one.figures.mean_return for one in found if one.depth == 0]
+    tops = [one.figures.episode_return for one in found if one.depth == 0]
     assert tops == sorted(tops, reverse=True)
     labels = shown(found)
     assert labels.index("  clip=0.3") < labels.index("  clip=0.1")
@@ -85,7 +85,7 @@ def test_a_group_sums_up_its_sessions(house: House) -> None:
     seen = [one for one in index.look().seen if one.status.experiment == "cartpole/clips"]
     found = figures(seen)
     assert found.states == {"done": 4}
-    assert found.mean_return == pytest.approx((300 + 340 + 460 + 480) / 4)
+    assert found.episode_return == pytest.approx((300 + 340 + 460 + 480) / 4)
     assert (found.frame, found.frames, found.progress, found.target) == (400_000, 400_000, 1.0, 450)
 
 

@@ -137,7 +137,7 @@ def test_a_session_that_was_stopped_has_the_same_curve(tmp_path: Path) -> None:
     for frame in (320, 640, 896):
         pack = train(tmp_path / "broken", one, stop=stopped_at(frame))
         assert events(pack.directories[0].path)[-1]["reason"] == "enough"
-        assert pack.directories[0].report().frame == frame
+        assert pack.directories[0].read_state().frame == frame
     pack = train(tmp_path / "broken", one)
     assert work(pack.directories[0].path) == work(whole.directories[0].path)
 

@@ -56,7 +56,7 @@ def _entry(experiment: str, trial: str, sessions: list[Seen]) -> Entry:
 
 def _key(one: Entry) -> tuple[str, bool, int, bool, float]:
     """A trial of which all failed is no score, and comes last."""
-    score = one.figures.mean_return
+    score = one.figures.episode_return
     failed = one.figures.states.keys() == {"failed"}
     return one.experiment, failed, -(one.rung or 0), score is None, -(score or 0.0)
 
@@ -100,7 +100,7 @@ class SearchScreen(WatchScreen):
     def _cells(self, one: Entry, paths: list[str], rungs: bool, palette: Palette) -> list[Text]:
         family = self.app.index.families.get(one.experiment) or Family()
         settings = family.settings(one.trial)
-        score = one.figures.mean_return
+        score = one.figures.episode_return
         best = palette.style("success", bold=True) if one.rank == 1 else palette.style("foreground")
         return [
             Text(str(one.rank), palette.dim, justify="right"),

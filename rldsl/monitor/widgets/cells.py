@@ -137,10 +137,10 @@ def _fps(line: Line, look: Look) -> list[Segment]:
 def _return(line: Line, look: Look) -> list[Segment]:
     """The return, green once it has reached the target."""
     one = line.figures
-    if one.mean_return is None:
+    if one.episode_return is None:
         return []
-    reached = one.target is not None and one.mean_return >= one.target
-    text = f"{one.mean_return:.1f}" if abs(one.mean_return) < 1e5 else _short(one.mean_return)
+    reached = one.target is not None and one.episode_return >= one.target
+    text = f"{one.episode_return:.1f}" if abs(one.episode_return) < 1e5 else _short(one.episode_return)
     return [Segment(text, look.palette.style("success", bold=True) if reached else None)]
 
 

@@ -10,10 +10,10 @@ import pytest
 from project import until
 
 from rldsl.launch import machine
-from rldsl.launch.background import LocalBackend
+from rldsl.launch.job_records import new_submission
 from rldsl.launch.jobs import Job, Resources
 from rldsl.launch.local import LocalRun, processes
-from rldsl.launch.tickets import new_submission
+from rldsl.launch.local_backend import LocalBackend
 from rldsl.spec.launcher import Local
 
 SLEEP = "import time; print('ready', flush=True); time.sleep(60)"
@@ -23,42 +23,47 @@ def job(root: Path, name: str, code: str, gpus: int = 0) -> Job:
     return Job((name,), root / name, (sys.executable, "-c", code), Resources(1, gpus), cwd=root)
 
 
-def states(place: LocalBackend, ids: list[str]) -> list[tuple[str, str]]:
-    found = place.states(ids)
+def states(backend: LocalBackend, ids: list[str]) -> list[tuple[str, str]]:
+    found = backend.states(ids)
     return [(found[id].state, found[id].reason) for id in ids]
 
 
 def test_jobs_run_one_after_the_other_and_each_end_is_told(tmp_path: Path) -> None:
-    place = LocalBackend(Local(parallel=1), tmp_path)
+    backend = LocalBackend(Local(parallel=1), tmp_path)
     jobs = [job(tmp_path, str(code), f"raise SystemExit({code})") for code in (0, 7, 3)]
     jobs.append(job(tmp_path, "killed", "import os; os.kill(os.getpid(), 9)"))
-    ids = place.submit(jobs, tmp_path, new_submission(tmp_path))
-    until(lambda: not any(state.live for state in place.states(ids).values()))
-    assert states(place, ids) == [("done", ""), ("failed", "exit 7"), ("cancelled", ""), ("failed", "signal 9")]
+    ids = backend.submit(jobs, tmp_path, new_submission(tmp_path))
+    until(lambda: not any(state.live for state in backend.states(ids).values()))
+    assert states(backend, ids) == [
+        ("done", ""),
+        ("failed", "exit 7"),
+        ("cancelled", ""),
+        ("failed", "killed by SIGKILL"),
+    ]
 
 
 def test_cancelling_ends_what_runs_and_what_waits(tmp_path: Path) -> None:
-    place = LocalBackend(Local(parallel=1), tmp_path)
-    ids = place.submit([job(tmp_path, str(n), SLEEP) for n in range(3)], tmp_path, new_submission(tmp_path))
-    until(lambda: states(place, ids)[0][0] == "running")
-    assert [state for state, _ in states(place, ids)] == ["running", "pending", "pending"]
-    place.cancel([ids[1]])
-    until(lambda: states(place, ids)[1][0] == "cancelled")
-    place.cancel([ids[2], ids[0]])
-    until(lambda: not any(state.live for state in place.states(ids).values()))
-    assert states(place, ids)[2][0] == "cancelled" and not (tmp_path / "2").exists(), "it never began"
+    backend = LocalBackend(Local(parallel=1), tmp_path)
+    ids = backend.submit([job(tmp_path, str(n), SLEEP) for n in range(3)], tmp_path, new_submission(tmp_path))
+    until(lambda: states(backend, ids)[0][0] == "running")
+    assert [state for state, _ in states(backend, ids)] == ["running", "pending", "pending"]
+    backend.cancel([ids[1]])
+    until(lambda: states(backend, ids)[1][0] == "cancelled")
+    backend.cancel([ids[2], ids[0]])
+    until(lambda: not any(state.live for state in backend.states(ids).values()))
+    assert states(backend, ids)[2][0] == "cancelled" and not (tmp_path / "2").exists(), "it never began"
 
 
-def test_jobs_whose_keeper_is_gone_have_failed(tmp_path: Path) -> None:
-    place = LocalBackend(Local(), tmp_path)
+def test_jobs_whose_supervisor_is_gone_have_failed(tmp_path: Path) -> None:
+    backend = LocalBackend(Local(), tmp_path)
     folder = new_submission(tmp_path)
-    ids = place.submit([job(tmp_path, "a", "pass")], tmp_path, folder)
-    until(lambda: states(place, ids)[0][0] == "done")
+    ids = backend.submit([job(tmp_path, "a", "pass")], tmp_path, folder)
+    until(lambda: states(backend, ids)[0][0] == "done")
     (folder / "story.jsonl").unlink()
-    keeper = json.loads((folder / "keeper.json").read_text())
-    (folder / "keeper.json").write_text(json.dumps({**keeper, "pid": 2**22 + 1}))
-    assert states(place, ids) == [("failed", "its keeper ended")]
-    assert place.states(["never/0"])["never/0"].state == "unknown"
+    supervisor = json.loads((folder / "keeper.json").read_text())
+    (folder / "keeper.json").write_text(json.dumps({**supervisor, "pid": 2**22 + 1}))
+    assert states(backend, ids) == [("failed", "the process that supervised it ended")]
+    assert backend.states(["never/0"])["never/0"].state == "unknown"
 
 
 def test_gpus_are_handed_out_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
