@@ -59,7 +59,7 @@ def _envpool() -> Any:
     try:
         import envpool
     except ImportError as error:
-        raise EnvError(f"EnvPool is not installed ({error}): pip install 'rldsl[envpool]' brings it.") from None
+        raise EnvError(f"EnvPool is not installed ({error}): pip install 'rldsl[envpool]' installs it.") from None
     return envpool
 
 

@@ -28,7 +28,7 @@ def test_most_environments_lack_nothing() -> None:
 
 def test_without_the_extra_every_task_lacks_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mujoco_playground", None)
-    sentence = "MuJoCo Playground is not installed; pip install 'rldsl[playground]' brings it"
+    sentence = "MuJoCo Playground is not installed; install it with pip install 'rldsl[playground]'"
     assert Playground("CartpoleBalance").missing() == Playground("Go1Getup").missing() == sentence
 
 
