@@ -53,12 +53,12 @@ class Trial(Spec, frozen=True):
 
     @property
     def id(self) -> str:
-        """A hash of the complete settings and the schema version: trials with the same id compute the same."""
+        """Same id, same work: a hash of the complete settings and the schema version."""
         return digest(self)
 
     @property
     def directory(self) -> str:
-        """The directory of its sessions, relative to the runs directory; independent of the experiment's name."""
+        """Where its sessions live below the run directory, by what it is and not by what it is called."""
         return f"{self.env.slug}/{self.agent.kind}-{self.id}"
 
 

@@ -37,7 +37,7 @@ class Session(Spec, frozen=True):
 
     @property
     def directory(self) -> str:
-        """Its directory, relative to the runs directory."""
+        """Where it lives below the run directory."""
         return f"{self.trial.directory}/seed-{self.seed}"
 
     def record(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""TensorBoard events without a deep-learning library: one record a log point, written at once."""
+"""Writes TensorBoard events without torch or TensorFlow, one unbuffered record per log point."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from rldsl.store.processes import host_name
 
 
 class TensorBoardWriter:
-    """Appends scalars to an event file of its own, made at the first of them.
+    """Appends scalars to a new event file, which is created with the first scalar.
 
-    `resume_step` tells TensorBoard to forget what earlier files say from that step on: a resumed session says it again.
+    `resume_step` makes TensorBoard discard the points of earlier files from that step on, because a resumed session
+    writes them again.
     """
 
     def __init__(self, directory: Path, *, resume_step: int | None = None) -> None:

@@ -173,13 +173,13 @@ class Pack:
     def _save_ahead(self) -> None:
         for member, ahead in enumerate(self.ahead):
             if self.active[member] and (rows := self.agent.growing(member)):
-                ahead.look(rows)
+                ahead.maybe_flush(rows)
 
     def _checkpoint(self) -> None:
         for member, directory in enumerate(self.directories):
             if self.active[member]:
                 self.recorders[member].sync()
-                self.ahead[member].settle()
+                self.ahead[member].wait()
                 state = {"world": self.world.state(member), "agent": self.agent.state(member)}
                 if self.evaluator:
                     state["evaluation"] = self.evaluator.state(member)
