@@ -30,7 +30,7 @@ def _linux_start_time(pid: int) -> float | None:
 
 
 def _portable_start_time(pid: int) -> float | None:
-    import psutil  # type: ignore[import-untyped]
+    import psutil
 
     try:
         process = psutil.Process(pid)

@@ -141,7 +141,7 @@ def _rldsl_version() -> str | None:
 
 
 def _hardware() -> dict[str, Any]:
-    import psutil  # type: ignore[import-untyped]
+    import psutil
 
     return {
         "cpu": _cpu_model(),

@@ -25,7 +25,7 @@ class TensorBoardWriter:
         self._records: Any = None
 
     def scalars(self, step: int, values: Mapping[str, float], wall_time: float | None = None) -> None:
-        from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
+        from tensorboard.compat.proto.summary_pb2 import Summary
 
         summary = Summary(value=[Summary.Value(tag=tag, simple_value=float(value)) for tag, value in values.items()])
         self._write(step=step, summary=summary, wall_time=time.time() if wall_time is None else wall_time)
@@ -42,7 +42,7 @@ class TensorBoardWriter:
             self._records = None
 
     def _write(self, **fields: Any) -> None:
-        from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
+        from tensorboard.compat.proto.event_pb2 import Event
 
         with writing(self.directory):
             if self._records is None:
@@ -51,7 +51,7 @@ class TensorBoardWriter:
 
     def _open(self) -> None:
         from tensorboard.compat.proto.event_pb2 import SessionLog
-        from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
+        from tensorboard.summary.writer.record_writer import RecordWriter
 
         self.directory.mkdir(parents=True, exist_ok=True)
         now = time.time()
