@@ -10,7 +10,7 @@ from rldsl.store import load_checkpoint, save_checkpoint
 from rldsl.store.ahead import AHEAD, SegmentsAhead
 from rldsl.store.append_only_ring import SEGMENTS, AppendOnlyRing
 
-from .test_growing import Ring
+from tests.store.test_append_only_ring import Ring
 
 LARGE = 32
 """Segments, of 5 rows each."""
