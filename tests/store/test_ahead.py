@@ -9,7 +9,6 @@ import pytest
 from rldsl.store import load_checkpoint, save_checkpoint
 from rldsl.store.ahead import AHEAD, SegmentsAhead
 from rldsl.store.append_only_ring import SEGMENTS, AppendOnlyRing
-
 from tests.store.test_append_only_ring import Ring
 
 LARGE = 32
