@@ -36,9 +36,9 @@ ALL_ROWS ActionSpace Actor ActorCritic AgentContext AppendOnlyRing Arrays Backen
 Coefficients Compute Continuous Count Discrete EnvError EpisodeBuffer FeedForward Flag Fraction FractionRate
 GradientLearner Job Kind Layout Learner LocalBackend Natural Network NoHash NonNegative NonNegativeRate
 Normalization NumpyPolicy OffPolicy OffPolicyAgent OnPolicy OnPolicyAgent Params PerMember Policy Positive
-PositiveRate QNetwork QueueUnavailable QueueState Real Refused ReplayBuffer ReplayShape Resources RolloutBuffer Sizes Spaces
-Spec Step JobRecord Trunk Update VectorEnv VideoRecorder Whole World as_float build_trunk greedy init_linear linear
-linear_shapes make_actor make_rendered_env make_vector_env restore_stream sample stream stream_state value_at
+PositiveRate QNetwork QueueUnavailable QueueState Real Refused ReplayBuffer ReplayShape Resources RolloutBuffer Sizes
+Spaces Spec Step JobRecord Trunk Update VectorEnv VideoRecorder Whole World as_float build_trunk greedy init_linear
+linear linear_shapes make_actor make_rendered_env make_vector_env restore_stream sample stream stream_state value_at
 """
 
 

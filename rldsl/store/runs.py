@@ -18,7 +18,7 @@ class Runs:
         self.root = root
 
     def sessions(self) -> Iterator[SessionDir]:
-        """Every session, sorted by environment, trial and seed; foreign files and directories are passed over."""
+        """Every session, sorted by environment, trial and seed; other files and directories are ignored."""
         for path in self._scan():
             yield SessionDir(self.root / path)
 

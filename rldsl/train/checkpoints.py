@@ -55,11 +55,11 @@ class MemberCheckpoints:
     def save_ahead(self, agent: Learner) -> None:
         """Starts to write what a large replay buffer has finished, so that the next checkpoint has less to write."""
         if ring := agent.append_only_ring(self.member):
-            self.ahead.look(ring)
+            self.ahead.maybe_flush(ring)
 
     def save(self, frame: int, state: dict[str, Any]) -> None:
         """Saves the best policy, and then the complete state, which knows how good the best one is."""
-        self.ahead.settle()
+        self.ahead.wait()
         save_checkpoint(self.folder, self.best_frame, self.best_state, tag="best")
         save_checkpoint(self.folder, frame, state)
         self.ahead.clear()

@@ -173,4 +173,4 @@ def test_a_worker_that_cannot_even_begin_is_no_success(project: Project) -> None
     project.write(WITH_BROKEN)
     ran = project.python("exp.py", "--seeds", "1")
     assert ran.returncode == 1
-    assert "Broken cannot run: broken:BrokenAgent is not there" in ran.stdout
+    assert "Broken cannot run: broken:BrokenAgent was not found" in ran.stdout

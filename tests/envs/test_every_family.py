@@ -164,5 +164,5 @@ def test_a_new_seed_starts_envpool_anew() -> None:
 
 def test_a_missing_envpool_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "envpool", None)
-    with pytest.raises(EnvError, match=r"^EnvPool is not installed .* pip install 'rldsl\[envpool\]' brings it\.$"):
+    with pytest.raises(EnvError, match=r"^EnvPool is not installed .* pip install 'rldsl\[envpool\]' installs it\.$"):
         EnvPoolEnv("LunarLander-v3", 1)

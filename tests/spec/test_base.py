@@ -165,7 +165,7 @@ def test_the_json_schema_has_every_kind_and_every_description() -> None:
             for name, field in model.model_fields.items():
                 assert name == "kind" or described[model.__name__][name]["description"] == field.description
     assert {"PPO", "Random", "MuJoCo", "Recurrent", "AdamW", "Steps", "Asha", "IntUniform"} <= described.keys()
-    assert schema["properties"]["budget"]["description"] == "How long"
+    assert schema["properties"]["budget"]["description"] == "Training budget and log interval"
 
 
 def test_every_reference_of_the_json_schema_leads_somewhere() -> None:

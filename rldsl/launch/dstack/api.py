@@ -52,7 +52,7 @@ def find_server() -> Server:
 
 
 def _configured(project: str | None) -> Server | None:
-    import yaml  # type: ignore[import-untyped]
+    import yaml
 
     try:
         projects = yaml.safe_load(CONFIG.expanduser().read_text())["projects"]
