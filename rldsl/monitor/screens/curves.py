@@ -53,7 +53,7 @@ class CurvesScreen(WatchScreen):
         yield Container(Chart(id="chart"), Static(id="legend"), id="body")
 
     def update_content(self) -> None:
-        paths = [one.path for one in self._chosen()]
+        paths = [session.path for session in self._chosen()]
         self.curves = {path: self.curves.get(path) or Curve(self.app.runs, path) for path in paths}
         self.read(dict(self.curves))
 
