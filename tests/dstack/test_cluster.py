@@ -179,7 +179,7 @@ def test_a_checked_place_has_a_server_a_fleet_secrets_and_results(story: Story) 
 def test_the_monitor_shows_the_runs(story: Story) -> None:
     rows = {row.id: row for row in queue.dstack()}
     assert rows[story.jobs["stopped"].job_id].state in ("submitted", "provisioning", "running")
-    assert "dstack" in queue.sources_here()
+    assert "dstack" in queue.available_sources()
 
 
 def test_offers_have_a_machine_and_a_price(story: Story) -> None:

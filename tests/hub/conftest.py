@@ -1,10 +1,10 @@
-"""A Hub on this machine, which the real client takes for the Hub."""
+"""A Hub server on this machine for the real client."""
 
 from __future__ import annotations
 
 import os
 
-os.environ["HF_HUB_DISABLE_XET"] = "1"  # read once, when the client is imported: a loopback has no such storage
+os.environ["HF_HUB_DISABLE_XET"] = "1"  # read on import; the test server has no Xet storage
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,5 +25,5 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client itself waits between its own tries as well: not in tests."""
+    """Removes the waits between the retries that the client makes by itself."""
     monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)

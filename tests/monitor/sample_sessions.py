@@ -1,4 +1,4 @@
-"""Sessions for the monitor to look at, made by the real writers of the store; some of them alive."""
+"""Sample sessions in every state, written with the real writers of the store."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def write_points(directory: SessionDir, points: Sequence[tuple[int, float]]) -> 
         writer.write(row(frame, value))
 
 
-def tell(directory: SessionDir, *events: tuple[str, dict[str, Any]]) -> None:
-    for name, facts in events:
-        directory.journal.append(name, **facts)
+def append_events(directory: SessionDir, *events: tuple[str, dict[str, Any]]) -> None:
+    for name, fields in events:
+        directory.journal.append(name, **fields)
 
 
 def started() -> tuple[str, dict[str, Any]]:
@@ -76,13 +76,13 @@ def started() -> tuple[str, dict[str, Any]]:
 
 
 def make_done(runs: Path, session: Session, best: float = 400.0, points: int = 20) -> SessionDir:
-    """A session that ran through, with a curve that rises to `best`."""
+    """A finished session with a curve that rises linearly to `best`."""
     directory = make(runs, session)
     frames = session.trial.budget.frames
     steps = [frames * index // points for index in range(1, points + 1)]
     write_points(directory, [(frame, best * frame / frames) for frame in steps])
     host = os.uname().nodename
-    tell(
+    append_events(
         directory,
         ("started", {"frame": 0, "host": host}),
         ("checkpoint", {"frame": frames}),
@@ -94,7 +94,7 @@ def make_done(runs: Path, session: Session, best: float = 400.0, points: int = 2
 def make_failed(runs: Path, session: Session, reason: str) -> SessionDir:
     directory = make(runs, session)
     write_points(directory, [(1000, 12.0)])
-    tell(
+    append_events(
         directory, ("started", {"frame": 0, "host": os.uname().nodename}), ("failed", {"frame": 1000, "reason": reason})
     )
     return directory
@@ -103,23 +103,23 @@ def make_failed(runs: Path, session: Session, reason: str) -> SessionDir:
 def make_stopped(runs: Path, session: Session, frame: int = 40_000) -> SessionDir:
     directory = make(runs, session)
     write_points(directory, [(frame // 2, 100.0), (frame, 180.0)])
-    tell(directory, started(), ("checkpoint", {"frame": frame}))
-    tell(directory, ("stopped", {"frame": frame, "reason": "asked to stop (SIGTERM)"}))
+    append_events(directory, started(), ("checkpoint", {"frame": frame}))
+    append_events(directory, ("stopped", {"frame": frame, "reason": "asked to stop (SIGTERM)"}))
     return directory
 
 
 @contextmanager
 def running(runs: Path, session: Session, frame: int = 20_000, value: float = 90.0) -> Iterator[SessionDir]:
-    """A session that this process holds."""
+    """A running session, held by this process."""
     directory = make(runs, session)
     with directory.claim():
-        tell(directory, started())
+        append_events(directory, started())
         write_points(directory, [(frame // 2, value / 2), (frame, value)])
         yield directory
 
 
 def make_many(runs: Path, count: int, seeds: int = 4, trials: int = 25) -> None:
-    """So many finished sessions, quickly: nothing of them need survive a power cut."""
+    """Creates many finished sessions quickly, without fsync."""
     sync, os.fsync = os.fsync, lambda fd: None
     try:
         made = 0
@@ -136,10 +136,10 @@ def make_many(runs: Path, count: int, seeds: int = 4, trials: int = 25) -> None:
 
 
 def write_live(runs: Path, session: Session, every: float, ready: Any) -> None:
-    """Holds a session and writes a log point every so often, until it is ended."""
+    """Holds a session and writes a log point every `every` seconds until the process is killed."""
     directory = make(runs, session)
     with suppress(KeyboardInterrupt), directory.claim():
-        tell(directory, started())
+        append_events(directory, started())
         writer = MetricsWriter(directory.metrics, COLUMNS)
         frame = 0
         ready.release()
@@ -151,7 +151,7 @@ def write_live(runs: Path, session: Session, every: float, ready: Any) -> None:
 
 @contextmanager
 def live_writers(runs: Path, count: int, every: float = 1.0) -> Iterator[list[SessionDir]]:
-    """So many processes, each with a session that it writes to."""
+    """Processes that each write to a session of their own."""
     fork = multiprocessing.get_context("fork")
     ready = fork.Semaphore(0)
     sessions = sessions_of(cartpole("live").agent(Random()).seeds(count))

@@ -1,10 +1,10 @@
-"""Snapshots: every screen is as it was; `python -m tests.monitor.pictures` takes them anew."""
+"""Every screen matches its snapshot; `python -m tests.monitor.snapshots` writes them again."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.monitor.pictures import FOLDER, SIZES, path_of, take
+from tests.monitor.snapshots import FOLDER, SIZES, path_of, take
 
 SHOWN = [pytest.param(size, name, id=path_of(name, size).stem) for size in SIZES for name in SIZES[size]]
 
@@ -15,9 +15,11 @@ def taken() -> dict[tuple[int, int], dict[str, str]]:
 
 
 @pytest.mark.parametrize(("size", "name"), SHOWN)
-def test_a_screen_is_as_it_was(taken: dict[tuple[int, int], dict[str, str]], size: tuple[int, int], name: str) -> None:
+def test_a_screen_matches_its_snapshot(
+    taken: dict[tuple[int, int], dict[str, str]], size: tuple[int, int], name: str
+) -> None:
     assert taken[size][name].splitlines() == path_of(name, size).read_text().splitlines()
 
 
-def test_there_is_no_picture_of_nothing() -> None:
+def test_every_snapshot_belongs_to_a_scene() -> None:
     assert {path.stem for path in FOLDER.iterdir()} == {param.id for param in SHOWN}

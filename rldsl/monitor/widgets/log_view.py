@@ -1,4 +1,4 @@
-"""Lines of text that grow at the end: follows them, finds words in them."""
+"""A view of a growing log: follows its end and searches in it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from textual.strip import Strip
 
 from rldsl.monitor.themes import palette_of
 
-MOST_LINES = 10_000
+MAX_LINES = 10_000
 
 
-class Lines(ScrollView, can_focus=True):
-    """Draws only the lines on the screen."""
+class LogView(ScrollView, can_focus=True):
+    """Renders only the visible lines."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j,down", "by(1)", "Down", show=False),
-        Binding("k,up", "by(-1)", "Up", show=False),
-        Binding("h,left", "aside(-8)", "Left", show=False),
-        Binding("l,right", "aside(8)", "Right", show=False),
+        Binding("j,down", "line(1)", "Down", show=False),
+        Binding("k,up", "line(-1)", "Up", show=False),
+        Binding("h,left", "sideways(-8)", "Left", show=False),
+        Binding("l,right", "sideways(8)", "Right", show=False),
         Binding("ctrl+d,ctrl+f,pagedown", "page(1)", "Page down", show=False),
         Binding("ctrl+u,ctrl+b,pageup", "page(-1)", "Page up", show=False),
         Binding("g,home", "edge(0)", "First", show=False),
@@ -35,23 +35,23 @@ class Lines(ScrollView, can_focus=True):
     ]
 
     class Moved(Message):
-        """Another part is shown."""
+        """The view was scrolled."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.lines: deque[str] = deque(maxlen=MOST_LINES)
+        self.lines: deque[str] = deque(maxlen=MAX_LINES)
         self.follow = True
-        self.needle = ""
-        self.found: int | None = None  # the line of the current match
+        self.query_text = ""
+        self.match: int | None = None  # index of the current match
 
     def clear(self) -> None:
-        """Starts over, following."""
+        """Removes all lines and follows the end again."""
         self.lines.clear()
-        self.follow, self.found = True, None
+        self.follow, self.match = True, None
         self._resized()
 
     def add(self, lines: Iterable[str]) -> None:
-        """More lines at the end; the oldest go where there are too many."""
+        """Appends lines; the oldest are dropped above `MAX_LINES`."""
         for line in lines:
             self.lines.append(line.expandtabs())
         self._resized()
@@ -66,7 +66,7 @@ class Lines(ScrollView, can_focus=True):
     def on_resize(self) -> None:
         self._resized()
 
-    def action_by(self, lines: int) -> None:
+    def action_line(self, lines: int) -> None:
         self._go(self.scroll_offset.y + lines)
 
     def action_page(self, pages: int) -> None:
@@ -75,35 +75,38 @@ class Lines(ScrollView, can_focus=True):
     def action_edge(self, last: int) -> None:
         self._go(len(self.lines) if last else 0)
 
-    def action_aside(self, columns: int) -> None:
+    def action_sideways(self, columns: int) -> None:
         self.scroll_to(x=self.scroll_offset.x + columns, animate=False)
 
     def _go(self, y: int) -> None:
-        """Goes to a line; the end is followed, any other place is stayed at."""
+        """Scrolls to a line; follows the log if that is its end."""
         last = max(0, len(self.lines) - self.size.height)
         self.follow = y >= last
         self.scroll_to(y=min(max(0, y), last), animate=False)
         self.refresh()
         self.post_message(self.Moved())
 
-    def find(self, needle: str, *, forward: bool = True, again: bool = False) -> bool:
-        """Goes to the nearest line that has the words; whether there is one."""
-        self.needle = needle.lower()
-        hits = [index for index, line in enumerate(self.lines) if self.needle and self.needle in line.lower()]
+    def find(self, text: str, *, forward: bool = True, again: bool = False) -> bool:
+        """Scrolls to the nearest line that contains the text; returns whether there is one.
+
+        With `again`, the search starts at the current match instead of the start or the end of the log.
+        """
+        self.query_text = text.lower()
+        hits = [index for index, line in enumerate(self.lines) if self.query_text and self.query_text in line.lower()]
         if not hits:
-            self.found = None
+            self.match = None
             self.refresh()
             return False
-        here = self.found if self.found is not None and again else (-1 if forward else len(self.lines))
-        self.found = _after(hits, here) if forward else _before(hits, here)
-        self._go(self.found - self.size.height // 2)
+        start = self.match if self.match is not None and again else (-1 if forward else len(self.lines))
+        self.match = _after(hits, start) if forward else _before(hits, start)
+        self._go(self.match - self.size.height // 2)
         self.follow = False
         return True
 
     @property
-    def matches(self) -> int:
-        """How many lines have the words."""
-        return sum(self.needle in line.lower() for line in self.lines) if self.needle else 0
+    def match_count(self) -> int:
+        """The number of lines that contain the text."""
+        return sum(self.query_text in line.lower() for line in self.lines) if self.query_text else 0
 
     def render_line(self, y: int) -> Strip:
         palette = palette_of(self.app)
@@ -112,18 +115,18 @@ class Lines(ScrollView, can_focus=True):
         if index >= len(self.lines):
             return Strip([Segment(" " * self.size.width, base)])
         text = Text(self.lines[index], no_wrap=True)
-        if self.needle:
-            here = index == self.found
-            mark = palette.style("background", on="accent") if here else palette.style("accent", bold=True)
-            text.highlight_words([self.needle], mark, case_sensitive=False)
+        if self.query_text:
+            current = index == self.match
+            style = palette.style("background", on="accent") if current else palette.style("accent", bold=True)
+            text.highlight_words([self.query_text], style, case_sensitive=False)
         strip = Strip(Segment.apply_style(text.render(self.app.console), base))
         x = self.scroll_offset.x
         return strip.crop(x, x + self.size.width).adjust_cell_length(self.size.width, base)
 
 
-def _after(hits: list[int], here: int) -> int:
-    return next((hit for hit in hits if hit > here), hits[0])
+def _after(hits: list[int], start: int) -> int:
+    return next((hit for hit in hits if hit > start), hits[0])
 
 
-def _before(hits: list[int], here: int) -> int:
-    return next((hit for hit in reversed(hits) if hit < here), hits[-1])
+def _before(hits: list[int], start: int) -> int:
+    return next((hit for hit in reversed(hits) if hit < start), hits[-1])

@@ -1,4 +1,4 @@
-"""Every screen as text, of sessions that never change: `python -m tests.monitor.pictures` writes them anew."""
+"""Text snapshots of every screen, of fixed sessions: `python -m tests.monitor.snapshots` writes them again."""
 
 from __future__ import annotations
 
@@ -19,11 +19,20 @@ from rldsl.monitor.machine import Gpu, Usage
 from rldsl.monitor.queue import Queue, QueueRow
 from rldsl.store.session_dir import SessionDir
 from tests.monitor.drive import watching
-from tests.monitor.sessions import cartpole, make, make_done, make_failed, make_stopped, running, sessions_of, tell
+from tests.monitor.sample_sessions import (
+    append_events,
+    cartpole,
+    make,
+    make_done,
+    make_failed,
+    make_stopped,
+    running,
+    sessions_of,
+)
 
-FOLDER = Path(__file__).parent / "pictures"
+FOLDER = Path(__file__).parent / "snapshots"
 EPOCH = 1_790_000_000.0
-"""When the sessions happened."""
+"""The time of all events of the sessions."""
 PROVENANCE = {
     "command": ["python", "cartpole.py", "--only", "clips"],
     "cwd": "experiments",
@@ -55,14 +64,14 @@ SCENES = {
 }
 
 SIZES = {SMALL: tuple(SCENES), LARGE: ("runs", "curves", "detail", "help")}
-"""Which scenes are taken at which size: at the larger one those that are laid out in another way."""
+"""The scenes at each size: at the larger one only those with a different layout."""
 
 
 @contextmanager
-def museum(runs: Path) -> Iterator[None]:
-    """Sessions whose every number is fixed; inside, the clock stands still, and there are two cores."""
-    still = (patch.object(time, "time", lambda: EPOCH), patch.object(os, "cpu_count", lambda: 2))
-    with still[0], still[1], patch.object(os, "fsync", lambda fd: None):
+def fixed_sessions(runs: Path) -> Iterator[None]:
+    """Sessions with fixed numbers; inside the block the time is constant and the machine has two cores."""
+    fixed_time, two_cores = patch.object(time, "time", lambda: EPOCH), patch.object(os, "cpu_count", lambda: 2)
+    with fixed_time, two_cores, patch.object(os, "fsync", lambda fd: None):
         low, high = (cartpole().agent(PPO(clip=clip)).named("cartpole/clips") for clip in (0.1, 0.3))
         clips = zip([*sessions_of(low), *sessions_of(high)], (300, 340, 460, 480), strict=True)
         made = [make_done(runs, one, best) for one, best in clips]
@@ -73,14 +82,14 @@ def museum(runs: Path) -> Iterator[None]:
         made.append(make_failed(runs, a2c[0], "diverged: its parameters are not finite any more"))
         made[-1].log.write_text("update 1\nupdate 2\nTraceback: it broke\n")
         made += [make_stopped(runs, ppo[1]), make(runs, a2c[1])]
-        tell(made[-1], ("submitted", {"place": "slurm", "job_id": "4712"}))
+        append_events(made[-1], ("submitted", {"place": "slurm", "job_id": "4712"}))
         with running(runs, ppo[0], frame=60_000, value=210.0) as alive:
             _age([*made, alive])
             yield
 
 
 def _set(directory: SessionDir, **settings: float) -> None:
-    """A spec of a few settings, whatever fields agents may get one day."""
+    """Reduces the spec to a few settings, so that new fields of agents do not change the snapshots."""
     record = directory.read_session()
     agent = {name: record["trial"]["agent"].get(name) for name in ("kind", "gamma", "clip", "rollout")}
     trial = {"agent": agent | settings, "env": {"kind": "classic", "num_envs": 8}, "budget": {"frames": 100_000}}
@@ -95,36 +104,36 @@ def _age(sessions: list[SessionDir]) -> None:
             os.utime(one.metrics, (EPOCH + number, EPOCH + number))
 
 
-async def pictures(runs: Path, size: tuple[int, int]) -> dict[str, str]:
-    """The text of every scene."""
-    found = {}
+async def take_snapshots(runs: Path, size: tuple[int, int]) -> dict[str, str]:
+    """The text of every scene of a size."""
+    texts = {}
     for name in SIZES[size]:
         queue = Queue({"SLURM": lambda: JOBS})
         async with watching(runs, size, now=lambda: EPOCH + 600, queue=queue) as driver:
             driver.app.read_usage = lambda runs: USAGE
-            driver.app.outline.folded = {}
+            driver.app.session_tree.folded = {}
             await driver.press(*SCENES[name])
             await driver.settle()
-            found[name] = _settled(driver.text, runs)
-    return found
+            texts[name] = _without_machine(driver.text, runs)
+    return texts
 
 
-def _settled(text: str, runs: Path) -> str:
-    """Without what differs from machine to machine."""
+def _without_machine(text: str, runs: Path) -> str:
+    """Replaces what differs from machine to machine."""
     text = text.replace(str(runs), "runs").replace(os.uname().nodename, "laptop")
     text = re.sub(r"\b[0-9a-f]{12}\b", "0123456789ab", text)
     return re.sub(rf"pid={os.getpid()}\b", "pid=1", text) + "\n"
 
 
 def take(size: tuple[int, int]) -> dict[str, str]:
-    """All pictures of one size."""
-    with tempfile.TemporaryDirectory(prefix="r") as directory, in_utc(), museum(Path(directory)):
-        return asyncio.run(pictures(Path(directory), size))
+    """All snapshots of one size."""
+    with tempfile.TemporaryDirectory(prefix="r") as directory, in_utc(), fixed_sessions(Path(directory)):
+        return asyncio.run(take_snapshots(Path(directory), size))
 
 
 @contextmanager
 def in_utc() -> Iterator[None]:
-    """Moments are shown in the time of the place; here it is nowhere."""
+    """Sets the time zone, in which events are shown."""
     with patch.dict(os.environ, TZ="UTC"):
         time.tzset()
         yield

@@ -1,4 +1,4 @@
-"""The end of a log: from near the end on, whole lines, also after it was cut."""
+"""LogTail returns complete lines from the end of a log, also after it was truncated."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from rldsl.monitor import logs
-from rldsl.monitor.logs import LogTail
+from rldsl.monitor import log_tail
+from rldsl.monitor.log_tail import LogTail
 
 
-def test_lines_come_once_they_are_whole(tmp_path: Path) -> None:
+def test_lines_are_returned_once_they_are_complete(tmp_path: Path) -> None:
     path = tmp_path / "log.txt"
     tail = LogTail(path)
     assert tail.read_new() == []
@@ -22,7 +22,7 @@ def test_lines_come_once_they_are_whole(tmp_path: Path) -> None:
 
 
 def test_only_the_end_of_a_long_log_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "FIRST_BYTES", 100)
+    monkeypatch.setattr(log_tail, "MAX_BYTES", 100)
     path = tmp_path / "log.txt"
     path.write_text("".join(f"line {number:03d}\n" for number in range(1000)))
     lines = LogTail(path).read_new()
@@ -30,7 +30,7 @@ def test_only_the_end_of_a_long_log_is_read(tmp_path: Path, monkeypatch: pytest.
     assert len(lines) <= 12
 
 
-def test_a_log_that_was_cut_is_read_anew(tmp_path: Path) -> None:
+def test_a_truncated_log_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "log.txt"
     path.write_text("one\ntwo\n")
     tail = LogTail(path)
@@ -39,7 +39,7 @@ def test_a_log_that_was_cut_is_read_anew(tmp_path: Path) -> None:
     assert tail.read_new() == ["new"]
 
 
-def test_of_a_progress_bar_the_last_state_is_shown(tmp_path: Path) -> None:
+def test_a_progress_bar_shows_its_last_state(tmp_path: Path) -> None:
     path = tmp_path / "log.txt"
     path.write_bytes(b"10%\r50%\r100%\ndone\r\n\xff\n")
     assert LogTail(path).read_new() == ["100%", "done", "\ufffd"]
