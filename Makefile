@@ -12,7 +12,7 @@ cartpole: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev lint .venv-playground/.installed .venv-dstack/.installed
 	$(MAKE) --jobs 3 --output-sync=target test-here test-slurm test-dstack
-	.venv-playground/bin/python -m pytest tests/envs/test_playground.py
+	.venv-playground/bin/python -m pytest tests/envs/test_playground.py tests/experiments/test_smoke_playground.py
 
 # The three run beside each other: the last two start services of their own, and wait for them most of the time.
 test-here:
