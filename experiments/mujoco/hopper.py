@@ -13,7 +13,6 @@ ppo_search = ppo.search(
     {"agent.lr.start": log_uniform(1e-4, 1e-3)}, gamma=uniform(0.98, 0.999), lam=uniform(0.9, 0.98)
 ).asha(trials=16, grace=1e5, eta=3)
 
-# At 1M frames a log point every 1e4 frames would make the score the mean of the whole curve.
 hopper_1m = hopper.env(MuJoCo("Hopper-v5", num_envs=4)).frames(1e6).log_every(1e3)
 sac_1m = hopper_1m.agent(SAC_1M_OF["Hopper-v5"]).named("hopper/sac-1m").target(2700)
 crossq_1m = hopper_1m.agent(CROSSQ_1M_OF["Hopper-v5"]).named("hopper/crossq-1m").target(2400)

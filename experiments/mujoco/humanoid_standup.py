@@ -16,7 +16,6 @@ ppo = standup.agent(PPO_OF["HumanoidStandup-v5"]).frames(4e6)
 sac = standup.agent(SAC_OF["HumanoidStandup-v5"]).frames(1e6)
 crossq = standup.agent(CROSSQ_OF["HumanoidStandup-v5"]).frames(2e6)
 
-# At 1M frames a log point every 1e4 frames would make the score the mean of the whole curve.
 standup_1m = standup.env(MuJoCo("HumanoidStandup-v5", num_envs=4)).frames(1e6).log_every(1e3)
 sac_1m = standup_1m.agent(SAC_1M_OF["HumanoidStandup-v5"]).named("humanoid-standup/sac-1m")
 

@@ -12,11 +12,10 @@ pendulum = (
     .target(8000)
 )
 
-ppo = pendulum.agent(PPO_OF["InvertedDoublePendulum-v5"]).frames(10e6)
+ppo = pendulum.agent(PPO_OF["InvertedDoublePendulum-v5"]).frames(1e7)
 sac = pendulum.agent(SAC_OF["InvertedDoublePendulum-v5"]).frames(2e6)
 crossq = pendulum.agent(CROSSQ_OF["InvertedDoublePendulum-v5"]).frames(2e6)
 
-# At 1M frames a log point every 1e4 frames would make the score the mean of the whole curve.
 pendulum_1m = pendulum.env(MuJoCo("InvertedDoublePendulum-v5", num_envs=4)).frames(1e6).log_every(1e3)
 sac_1m = pendulum_1m.agent(SAC_1M_OF["InvertedDoublePendulum-v5"]).named("inverted-double-pendulum/sac-1m")
 

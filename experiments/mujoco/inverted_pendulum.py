@@ -16,7 +16,6 @@ ppo = pendulum.agent(PPO_OF["InvertedPendulum-v5"]).frames(4e6)
 sac = pendulum.agent(SAC_OF["InvertedPendulum-v5"]).frames(2e6)
 crossq = pendulum.agent(CROSSQ_OF["InvertedPendulum-v5"]).frames(7e6)
 
-# At 1M frames a log point every 1e4 frames would make the score the mean of the whole curve.
 pendulum_1m = pendulum.env(MuJoCo("InvertedPendulum-v5", num_envs=4)).frames(1e6).log_every(1e3)
 sac_1m = pendulum_1m.agent(SAC_1M_OF["InvertedPendulum-v5"]).named("inverted-pendulum/sac-1m")
 

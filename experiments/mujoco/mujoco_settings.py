@@ -1,7 +1,8 @@
 """Settings of the MuJoCo family, by task.
 
 `*_OF` has the settings for 16 environments and the frames of the benchmark, which differ from task to task.
-`*_1M_OF` has those for 4 environments and 1M frames, with one update per frame as in the papers.
+`*_1M_OF` has those for 4 environments and 1M frames, with one update per frame as in the papers. A score is the mean of
+the last 100 log points: with these every 1e3 frames it covers the last 10% of that budget, not all of it.
 """
 
 from rldsl import MLP, PPO, SAC, Adam, CrossQ, Linear

@@ -10,7 +10,6 @@ ppo = pusher.agent(PPO_OF["Pusher-v5"]).frames(4e6)
 sac = pusher.agent(SAC_OF["Pusher-v5"]).frames(1e6)
 crossq = pusher.agent(CROSSQ_OF["Pusher-v5"]).frames(2e6)
 
-# At 1M frames a log point every 1e4 frames would make the score the mean of the whole curve.
 pusher_1m = pusher.env(MuJoCo("Pusher-v5", num_envs=4)).frames(1e6).log_every(1e3)
 sac_1m = pusher_1m.agent(SAC_1M_OF["Pusher-v5"]).named("pusher/sac-1m")
 

@@ -10,7 +10,6 @@ ppo = reacher.agent(PPO_OF["Reacher-v5"]).frames(4e6)
 sac = reacher.agent(SAC_OF["Reacher-v5"]).frames(1e6)
 crossq = reacher.agent(CROSSQ_OF["Reacher-v5"]).frames(2e6)
 
-# At 1M frames a log point every 1e4 frames would make the score the mean of the whole curve.
 reacher_1m = reacher.env(MuJoCo("Reacher-v5", num_envs=4)).frames(1e6).log_every(1e3)
 sac_1m = reacher_1m.agent(SAC_1M_OF["Reacher-v5"]).named("reacher/sac-1m")
 

@@ -10,7 +10,6 @@ ppo = swimmer.agent(PPO_OF["Swimmer-v5"]).frames(4e6)
 sac = swimmer.agent(SAC_OF["Swimmer-v5"]).frames(2e6)
 crossq = swimmer.agent(CROSSQ_OF["Swimmer-v5"]).frames(3e6)
 
-# At 1M frames a log point every 1e4 frames would make the score the mean of the whole curve.
 swimmer_1m = swimmer.env(MuJoCo("Swimmer-v5", num_envs=4)).frames(1e6).log_every(1e3)
 sac_1m = swimmer_1m.agent(SAC_1M_OF["Swimmer-v5"]).named("swimmer/sac-1m")
 
