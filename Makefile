@@ -19,7 +19,7 @@ classic: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev lint .venv-playground/.installed .venv-dstack/.installed
 	$(MAKE) --jobs 3 --output-sync=target test-here test-slurm test-dstack
-	.venv-playground/bin/python -m pytest tests/envs/test_playground.py
+	.venv-playground/bin/python -m pytest tests/envs/test_playground.py tests/experiments/test_smoke_playground.py
 
 # These three run in parallel: the last two start services of their own and mostly wait for them.
 test-here:
