@@ -23,7 +23,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 import rldsl.cli.commands  # noqa: F401  (imports every module that defines a spec)
-from rldsl.cli.app import OF_A_FILE, OF_RLDSL, _spelled_out
+from rldsl.cli.app import OF_A_FILE, OF_RLDSL, _with_options
 from rldsl.cli.options import Choice
 from rldsl.spec.base import NoHash, PerMember, Spec
 
@@ -106,7 +106,7 @@ def commands() -> str:
     """A section per command: its help, its arguments and its options. Options that commands share come first."""
     app = typer.Typer(add_completion=False)
     for command in (*OF_A_FILE, *OF_RLDSL):
-        app.command(command.__name__.rstrip("_"))(_spelled_out(command))
+        app.command(command.__name__.rstrip("_"))(_with_options(command))
     group: Any = typer.main.get_command(app)
     shared = set(Choice.__dataclass_fields__) - {"file"}
     train = group.commands["train"]
