@@ -140,14 +140,14 @@ def snapshot():
 before = snapshot()
 import rldsl, rldsl.extend
 assert snapshot() == before, "importing rldsl changes something"
-rldsl.extend.Count, rldsl.extend.Learner, rldsl.extend.VectorEnv
-heavy = {"torch", "gymnasium", "jax", "pandas", "mujoco"} & set(sys.modules)
-assert not heavy, heavy
 try:
     rldsl.PPO(gama=1)
 except rldsl.SpecError:
     pass
 assert snapshot() == before, "an error changes something"
+rldsl.extend.Count, rldsl.extend.Learner, rldsl.extend.VectorEnv
+heavy = {"torch", "gymnasium", "jax", "pandas", "mujoco"} & set(sys.modules)
+assert not heavy, heavy
 """
 
 

@@ -43,6 +43,8 @@ class Pack:
         self.frame = 0
         self.active = [True] * len(sessions)
         """Members that have not diverged."""
+        self.notes: dict[str, Any] = {}
+        """The agent's notes as last journalled."""
 
     def run(self, stop: Stop) -> str:
         """Trains until the budget is used up or `stop` gives a reason; returns `done`, `failed` or that reason."""
@@ -145,8 +147,9 @@ class Pack:
         columns = (*self.agent.columns, *(EVALUATION_COLUMNS if self.evaluator else ()))
         self.recorders = [Recorder(one, columns, one.read_state().seconds) for one in self.directories]
         self.checkpoints = [MemberCheckpoints(one, member) for member, one in enumerate(self.directories)]
-        for closed in (*self.recorders, *self.checkpoints):
-            stack.callback(closed.close)
+        for recorder, checkpoints in zip(self.recorders, self.checkpoints, strict=True):
+            stack.callback(recorder.close)
+            stack.callback(checkpoints.close)
         self.world = PackWorld(envs, trial.env.num_envs, self.budget, self.agent, self.recorders, self.active)
         self.world.begin(seeds)
         self._restore()

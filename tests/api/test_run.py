@@ -20,6 +20,7 @@ from rldsl import PPO, Classic, Random, SpecError, experiment, grid, uniform
 from tests.api.agents import Trouble, TroubleAgent
 
 CARTPOLE = experiment("cartpole").env(Classic("CartPole-v1", num_envs=2)).frames(400).log_every(100)
+SMALL = PPO(rollout=32, minibatch=32)
 RANDOM = CARTPOLE.agent(Random()).seeds(2)
 
 FILE = """
@@ -56,7 +57,7 @@ def test_what_is_done_is_kept_and_what_is_missing_is_added(tmp_path: Path) -> No
 
 
 def test_overrides_are_those_of_the_command(tmp_path: Path) -> None:
-    (run,) = rldsl.run(CARTPOLE.agent(PPO()), frames=256, overrides={"gamma": 0.9, "rollout": 64}, runs=tmp_path)
+    (run,) = rldsl.run(CARTPOLE.agent(SMALL), frames=256, overrides={"gamma": 0.9, "rollout": 64}, runs=tmp_path)
     assert run.spec.trial.agent.gamma == 0.9 and run.spec.trial.budget.frames == 256
     assert [override.path for override in run.spec.overrides] == ["agent.gamma", "agent.rollout", "budget.frames"]
     with pytest.raises(SpecError, match="gama"):
@@ -64,7 +65,7 @@ def test_overrides_are_those_of_the_command(tmp_path: Path) -> None:
 
 
 def test_several_experiments_and_grids(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ppo = CARTPOLE.agent(PPO(rollout=32, minibatch=32)).frames(128).search(gamma=grid(0.9, 0.99))
+    ppo = CARTPOLE.agent(SMALL).frames(128).search(gamma=grid(0.9, 0.99))
     runs = rldsl.run(RANDOM, ppo, runs=tmp_path)
     assert [run.experiment for run in runs] == ["cartpole/random"] * 2 + ["cartpole/ppo-grid"] * 2
     lines = capsys.readouterr().out.splitlines()
@@ -77,7 +78,7 @@ def test_several_experiments_and_grids(tmp_path: Path, capsys: pytest.CaptureFix
     [
         ((), "run needs an experiment"),
         ((Random(),), "run takes experiments, got Random"),
-        ((CARTPOLE.agent(PPO()).search(gamma=uniform(0.9, 0.99)),), "cartpole/ppo-search is a search"),
+        ((CARTPOLE.agent(SMALL).search(gamma=uniform(0.9, 0.99)),), "cartpole/ppo-search is a search"),
     ],
 )
 def test_what_cannot_be_trained_is_refused(experiments: tuple[object, ...], sentence: str, tmp_path: Path) -> None:
@@ -129,7 +130,7 @@ def test_it_trains_in_a_thread(tmp_path: Path) -> None:
 def test_it_leaves_the_process_as_it_was(tmp_path: Path) -> None:
     torch.set_num_threads(2)
     before = signal.getsignal(signal.SIGINT), sys.excepthook, list(sys.path), list(warnings.filters)
-    rldsl.run(CARTPOLE.agent(PPO(rollout=32, minibatch=32)), frames=64, runs=tmp_path)
+    rldsl.run(CARTPOLE.agent(SMALL), frames=64, runs=tmp_path)
     assert (signal.getsignal(signal.SIGINT), sys.excepthook, list(sys.path), list(warnings.filters)) == before
     assert torch.get_num_threads() == 2
     torch.set_num_threads(1)
