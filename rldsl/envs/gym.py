@@ -47,7 +47,7 @@ class GymnasiumEnv(VectorEnv):
         return observation
 
     def step(self, actions: np.ndarray) -> Step:
-        observation, reward, terminated, truncated, infos = self._envs.step(self._native(actions))
+        observation, reward, terminated, truncated, infos = self._envs.step(self.native_actions(actions))
         ended = (terminated | truncated).nonzero()[0]
         final_observation = self._stacked(infos["final_obs"][ended]) if ended.size else self._nothing_ended
         return Step(observation, reward, terminated, truncated, ended, final_observation)
@@ -59,11 +59,11 @@ class GymnasiumEnv(VectorEnv):
         """Converts an object array of observations to one array with the dtype of the space."""
         return np.stack(list(observations), dtype=self.spaces.observation_dtype, casting="unsafe")
 
-    def _native(self, actions: np.ndarray) -> np.ndarray:
-        """The actions in the environment's own action space."""
+    def native_actions(self, actions: np.ndarray) -> np.ndarray:
+        """Converts actions `[N]` or `[N, dim]` to the environment's own action space."""
         if isinstance(self.spaces.action, Continuous):
             native = self.spaces.action.rescale(actions).astype(self._action_space.dtype)
-            return native.reshape(self.rows, *self._action_space.shape)
+            return native.reshape(len(actions), *self._action_space.shape)
         shifted: np.ndarray = actions + self._action_space.start
         return shifted
 

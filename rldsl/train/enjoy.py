@@ -81,7 +81,7 @@ def play(env: VectorEnv, policy: Policy, seed: int, episodes: int) -> Iterator[E
 
 
 def _checkpoint(directory: SessionDir, which: str) -> Checkpoint:
-    saved = load_checkpoint(directory.checkpoints, tag="best" if which == "best" else None)
+    saved = load_checkpoint(directory.checkpoints, tag="best" if which == "best" else None, any_schema=True)
     if saved is None:
         raise StoreError(f"the session in {directory.path} has no checkpoint yet")
     return saved
