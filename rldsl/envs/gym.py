@@ -60,7 +60,7 @@ class GymnasiumEnv(VectorEnv):
         return np.stack(list(observations), dtype=self.spaces.observation_dtype, casting="unsafe")
 
     def native_actions(self, actions: np.ndarray) -> np.ndarray:
-        """Actions `[N]` or `[N, dim]` as the environments' own action space has them."""
+        """Converts actions `[N]` or `[N, dim]` to the environment's own action space."""
         if isinstance(self.spaces.action, Continuous):
             native = self.spaces.action.rescale(actions).astype(self._action_space.dtype)
             return native.reshape(len(actions), *self._action_space.shape)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rldsl.store.append_only_ring import AppendOnlyRing, RingSnapshot, Saved, Segment, link, without_newest
-from rldsl.store.errors import CheckpointDamaged, writing
+from rldsl.store.errors import CheckpointDamaged, CheckpointOutdated, writing
 from rldsl.store.files import replace_json, sync_directory, sync_file
 from rldsl.store.states import join_state, split_state
 
@@ -24,7 +24,8 @@ ARRAYS = "arrays.safetensors"
 STATE = "state.json"
 SEGMENT = ".safetensors"
 MANIFEST = "manifest.json"
-SCHEMA = 1
+SCHEMA = 2
+"""Increased when the content of agents' states changes. Checkpoints of earlier schemas can be played, not resumed."""
 
 TEMPORARY = ".tmp-"
 OLD = ".old"
@@ -76,18 +77,29 @@ def save_checkpoint(
     return final
 
 
-def load_checkpoint(directory: Path, *, tag: str | None = None, at_most: int | None = None) -> Checkpoint | None:
-    """The newest undamaged checkpoint up to frame `at_most`, or the one with `tag`; None if there is none."""
+def load_checkpoint(
+    directory: Path, *, tag: str | None = None, at_most: int | None = None, any_schema: bool = False
+) -> Checkpoint | None:
+    """The newest undamaged checkpoint up to frame `at_most`, or the one with `tag`; None if there is none.
+
+    Raises CheckpointOutdated for a checkpoint that cannot be resumed because of its schema. With `any_schema` it is
+    loaded nevertheless, to play its policy.
+    """
     candidates = _numbered(directory) if tag is None else _existing(directory / tag, directory / f"{tag}{OLD}")
     if at_most is not None:
         candidates = [path for path in candidates if _frame_of(path) <= at_most]
     damaged: list[str] = []
     for path in candidates:
         try:
-            frame, state = _read_content(path)
+            frame, schema, state = _read_content(path)
         except _Damaged as reason:
             damaged.append(f"checkpoint {path.name} is damaged: {reason}")
         else:
+            if schema != SCHEMA and not any_schema:
+                raise CheckpointOutdated(
+                    f"the checkpoint {path} has schema {schema} and this version has {SCHEMA}: it can be played, but "
+                    "its training cannot be resumed"
+                )
             return Checkpoint(frame, state, path, damaged)
     if damaged:
         raise CheckpointDamaged(f"no checkpoint in {directory} can be loaded: {'; '.join(damaged)}")
@@ -164,7 +176,8 @@ def _put(temporary: Path, final: Path) -> None:
     _remove(old)
 
 
-def _read_content(path: Path) -> tuple[int, dict[str, Any]]:
+def _read_content(path: Path) -> tuple[int, int, dict[str, Any]]:
+    """Frame, schema and state of a checkpoint."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -175,7 +188,8 @@ def _read_content(path: Path) -> tuple[int, dict[str, Any]]:
         snapshots = {
             name: _snapshot(path, rows, manifest["files"]) for name, rows in document.get("growing", {}).items()
         }
-        return document["frame"], join_state(document["state"], load_file(path / ARRAYS), snapshots)
+        state = join_state(document["state"], load_file(path / ARRAYS), snapshots)
+        return document["frame"], document["schema"], state
     except OSError as error:
         raise _Damaged(f"{Path(error.filename or path).name}: {(error.strerror or str(error)).lower()}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, SafetensorError) as error:

@@ -35,6 +35,10 @@ class CheckpointDamaged(StoreError):
     """There are checkpoints, but all of them are damaged."""
 
 
+class CheckpointOutdated(StoreError):
+    """A checkpoint was written by an earlier version and cannot be resumed."""
+
+
 class AlreadyRunning(StoreError):
     """Another process holds the session."""
 

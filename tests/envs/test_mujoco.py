@@ -158,8 +158,8 @@ def test_a_mujoco_without_batches_goes_through_gymnasium_and_says_so(
     assert not capsys.readouterr().err
     monkeypatch.setattr(rldsl.envs.mujoco, "has_batches", lambda: False)
     fallback = rldsl.envs.make.mujoco(spec, 2, threads=1)
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "no `mujoco.batch`: Hopper-v5 runs through Gymnasium" in said
+    warning = capsys.readouterr().err
+    assert warning.count("\n") == 1 and "no `mujoco.batch`: Hopper-v5 runs through Gymnasium" in warning
     assert isinstance(fallback, GymnasiumEnv) and not isinstance(ours, GymnasiumEnv)
     np.testing.assert_array_equal(ours.reset([1, 2]), fallback.reset([1, 2]))
     actions = actions_for(ours, 60)

@@ -152,6 +152,7 @@ def test_a_forked_worker_does_not_hold_the_session(session):
     with session.claim():
         release.set()
     worker.join()
+    assert worker.exitcode == 0
 
 
 def test_a_pid_that_came_back_is_another_process(session):
