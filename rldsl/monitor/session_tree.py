@@ -69,7 +69,7 @@ def summarize(sessions: Iterable[SessionSnapshot]) -> Summary:
     backends = {session.backend for session in sessions if session.backend}
     return Summary(
         states=Counter(status.state for status in statuses),
-        backend=backends.pop() if len(backends) == 1 else f"{len(backends)} backends" if backends else "",
+        backend=backends.pop() if len(backends) == 1 else "mixed" if backends else "",
         progress=min(1.0, frame / frames) if frames else 0.0,
         frame=frame,
         frames=frames,

@@ -16,11 +16,11 @@ from tests.hub.loopback import TOKEN, Hub, running_hub
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
-    with running_hub() as made:
-        monkeypatch.setenv("HF_ENDPOINT", made.url)
+    with running_hub() as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
         monkeypatch.setenv("HF_TOKEN", TOKEN)
         monkeypatch.setenv("HF_HOME", str(tmp_path / "hf-home"))
-        yield made
+        yield server
 
 
 @pytest.fixture

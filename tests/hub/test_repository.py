@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 
 from rldsl.hub.repository import Repository
-from rldsl.hub.retry import HubError
+from rldsl.hub.retry import HubError, with_retries
 from tests.hub.loopback import DROP, TOKEN, Hub
 
 NAME = "me/results"
@@ -16,18 +17,18 @@ SHORT = (0.01, 0.01, 0.01)
 
 @pytest.fixture
 def repository(hub: Hub) -> Repository:
-    made = Repository(NAME, SHORT)
-    made.create()
-    return made
+    repository = Repository(NAME, SHORT)
+    repository.create()
+    return repository
 
 
 def write(root: Path, **files: str) -> dict[str, Path]:
-    found = {}
+    paths = {}
     for name, text in files.items():
         path = root / name
         path.write_text(text)
-        found[f"a/b/{name}.{'safetensors' if name.startswith('large') else 'json'}"] = path
-    return found
+        paths[f"a/b/{name}.{'safetensors' if name.startswith('large') else 'json'}"] = path
+    return paths
 
 
 def test_files_are_committed_at_once_and_can_be_downloaded(hub: Hub, repository: Repository, tmp_path: Path) -> None:
@@ -45,14 +46,15 @@ def test_files_are_committed_at_once_and_can_be_downloaded(hub: Hub, repository:
 
 def test_the_repository_is_created_once_and_private(hub: Hub, repository: Repository) -> None:
     repository.create()
-    made = [body for (_, path), body in zip(hub.requests, hub.bodies, strict=True) if path.endswith("/create")]
-    assert all(b'"private"' in body for body in made)
+    requests = [body for (_, path), body in zip(hub.requests, hub.bodies, strict=True) if path.endswith("/create")]
+    assert len(requests) == 2
+    assert all(b'"private"' in body for body in requests)
     assert len(hub.repo(NAME).commits) == 1
 
 
 COMMIT, OTHERS = "POST /api/datasets/.*/commit/", ("POST .*/preupload/", "PUT /large/", "POST .*/batch")
-WRITING = [(COMMIT, one) for one in (500, 503, 429, 412, 409, DROP)] + [
-    (step, one) for step in OTHERS for one in (500, DROP)
+WRITING = [(COMMIT, failure) for failure in (500, 503, 429, 412, 409, DROP)] + [
+    (step, failure) for step in OTHERS for failure in (500, DROP)
 ]
 
 
@@ -93,6 +95,31 @@ def test_an_error_that_persists_is_raised(hub: Hub, repository: Repository, tmp_
     hub.failures += [(COMMIT, 500)] * 4
     with pytest.raises(HubError, match="cannot write to the dataset repository me/results"):
         repository.commit(write(tmp_path, small="1"), [], "message")
+
+
+def test_an_unreachable_server_is_retried(monkeypatch: pytest.MonkeyPatch, quick: None) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("rldsl.hub.retry.time.sleep", waits.append)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{closed.getsockname()[1]}")
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        with pytest.raises(HubError, match="cannot create the dataset repository"):
+            Repository(NAME, SHORT).create()
+    assert len(waits) == len(SHORT)
+    assert all(wait / 2 <= actual <= wait for wait, actual in zip(SHORT, waits, strict=True))
+
+
+def test_other_exceptions_are_not_retried() -> None:
+    calls: list[int] = []
+
+    def call() -> None:
+        calls.append(1)
+        raise ValueError("a bug")
+
+    with pytest.raises(HubError, match="cannot do it: a bug"):
+        with_retries(call, "do it", SHORT)
+    assert len(calls) == 1
 
 
 def test_a_wrong_token_is_not_retried(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,7 @@ class TrainingSession:
 @pytest.fixture
 def training(hub: Hub, tmp_path: Path) -> TrainingSession:
     Repository(NAME).create()
-    return TrainingSession(tmp_path / "there")
+    return TrainingSession(tmp_path / "training")
 
 
 def elsewhere(tmp_path: Path) -> Sync:

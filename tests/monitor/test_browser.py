@@ -48,19 +48,19 @@ def answers(port: int) -> bool:
 
 @pytest.fixture
 def served(sample: SampleRuns, tmp_path: Path) -> Iterator[Served]:
-    one = Served(free_port(), tmp_path / "output.txt")
+    server = Served(free_port(), tmp_path / "output.txt")
     command = [sys.executable, "-c", "from rldsl.cli import run; run()", "watch", str(sample.runs), "--serve"]
-    with one.output.open("w") as output:
+    with server.output.open("w") as output:
         process = subprocess.Popen(
-            [*command, "--port", str(one.port)],
+            [*command, "--port", str(server.port)],
             env={**os.environ, "RLDSL_WATCH_TOKEN": TOKEN, "COLUMNS": "200"},
             stdout=output,
             stderr=output,
             start_new_session=True,
         )
     try:
-        until(lambda: answers(one.port), 60)
-        yield one
+        until(lambda: answers(server.port), 60)
+        yield server
     finally:
         process.terminate()
         process.wait(20)
@@ -117,7 +117,7 @@ def test_the_monitor_works_in_chromium(served: Served, tmp_path: Path) -> None:
         chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", *QUIET])
         page = chromium.new_page(viewport={"width": 1200, "height": 700})
         frames: list[str] = []
-        page.on("websocket", lambda one: one.on("framereceived", lambda frame: frames.append(_text(frame))))
+        page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: frames.append(_text(frame))))
         assert page.goto(served.url).status == 403
         page.goto(f"{served.url}?token={TOKEN}")
         assert page.url == served.url

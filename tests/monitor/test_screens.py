@@ -122,7 +122,7 @@ def test_a_chart_without_log_points_says_so(sample: SampleRuns) -> None:
     async def scenario(driver: Driver) -> None:
         driver.app.focus_on([sample.path(sample.new)])
         await driver.press("2")
-        assert "no return yet" in driver.text
+        assert "no episode_return yet" in driver.text
 
     drive(sample.runs, scenario)
 

@@ -117,7 +117,7 @@ class CurvesScreen(WatchScreen):
         text = Text(no_wrap=True, overflow="ellipsis")
         text.append(self.metric, palette.style("primary", bold=True))
         against = f" against {self.axis}" + (", log axis" if self.log_axis else "")
-        band = "" if self.each_seed else "; mean, lowest and highest seed"
+        band = "" if self.each_seed else "; mean and range over seeds"
         more = len(self.app.chosen()) - len(sessions)
         left_out = f"; {count(more, 'session')} left out" if more > 0 else ""
         text.append(

@@ -112,7 +112,7 @@ class LogScreen(WatchScreen):
         else:
             session = self.app.sessions.get(self.path)
             text.append(session.status.session if session else self.path, "bold")
-            state = "following" if view.follow else "not following, press f or G to follow"
+            state = "following" if view.follow else "not following (f: follow)"
             matches = f"  {count(view.match_count, 'line')} with {view.query_text!r}" if view.query_text else ""
             text.append(f"  {count(len(view.lines), 'line')}, {state}{matches}", palette.dim)
         self.set_status(text)
