@@ -16,8 +16,6 @@ from rldsl.spec.schedule import Constant, Cosine, Exponential, Linear, Schedule,
 
 show_as_sentences()
 
-__version__ = "0.1.0"
-
 __all__ = [
     "A2C",
     "DQN",
@@ -67,3 +65,12 @@ __all__ = [
     "uniform",
     "zipped",
 ]
+
+
+def __getattr__(name: str) -> str:
+    """`__version__`, read from the installed package's metadata when it is first asked for."""
+    if name != "__version__":
+        raise AttributeError(f"module 'rldsl' has no attribute {name!r}")
+    from importlib.metadata import version
+
+    return version("rldsl")
