@@ -44,7 +44,7 @@ def test_an_array_of_twenty_runs_as_many_at_a_time_as_the_launcher_says(lab: Lab
 def test_a_pack_is_one_job(lab: Lab) -> None:
     lab.launcher(members=2)
     lab.train("--only", "slow", "--frames", 200)
-    assert len(lab.jobs) == 1 and len(lab.tickets[0]["sessions"]) == 2
+    assert len(lab.jobs) == 1 and len(lab.records[0]["sessions"]) == 2
     assert "done" in lab.events(0) and "done" in lab.events(1)
 
 
