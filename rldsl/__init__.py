@@ -15,8 +15,6 @@ from rldsl.spec.off_policy import DQN, SAC, CrossQ, Prioritized
 from rldsl.spec.optimizer import Adam, AdamW, Optimizer, RMSprop
 from rldsl.spec.schedule import Constant, Cosine, Exponential, Linear, Schedule, Steps
 
-__version__ = "0.1.0"
-
 __all__ = [
     "A2C",
     "DQN",
@@ -70,3 +68,12 @@ __all__ = [
     "uniform",
     "zipped",
 ]
+
+
+def __getattr__(name: str) -> str:
+    """`__version__`, read from the installed package's metadata when it is first asked for."""
+    if name != "__version__":
+        raise AttributeError(f"module 'rldsl' has no attribute {name!r}")
+    from importlib.metadata import version
+
+    return version("rldsl")

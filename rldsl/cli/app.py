@@ -6,10 +6,13 @@ import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, get_args
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.models import OptionInfo
 
+import rldsl
 from rldsl.cli import commands
 from rldsl.cli.load import Declared, remember
 from rldsl.cli.options import Choice
@@ -51,20 +54,58 @@ def run_file(file: Path, experiments: Declared, arguments: list[str]) -> int:
         arguments = ["train", *arguments]
     app = _app(f"The experiments of {file.name}; without a command, they are trained.")
     for command in OF_A_FILE:
-        app.command()(_with_options(command, file))
+        app.command(cls=_Command)(_with_options(command, file))
     return _run(app, arguments, f"python {file}")
 
 
 def run_rldsl(arguments: list[str]) -> int:
     """Runs the command line of the console script `rldsl`."""
     app = _app("Deep reinforcement learning experiments as code: declare, plan, launch, watch, report.")
+    app.callback()(_version_option)
     for command in (*OF_A_FILE, *OF_RLDSL):
-        app.command(command.__name__.rstrip("_"))(_with_options(command))
+        app.command(command.__name__.rstrip("_"), cls=_Command)(_with_options(command))
     return _run(app, arguments, "rldsl")
 
 
 def _app(help: str) -> typer.Typer:
-    return typer.Typer(help=help, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    return typer.Typer(
+        cls=_Group, help=help, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    )
+
+
+class _FlagHelp:
+    """Shows `--help` as the flag that it is; typer would show it as `--help <bool>`."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)  # type: ignore[misc]  # a mixin of typer's command classes
+        if option is not None:
+            option.metavar = ""
+        return option
+
+
+class _Command(_FlagHelp, TyperCommand):
+    """A command of the application."""
+
+
+class _Group(_FlagHelp, TyperGroup):
+    """The application itself."""
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"rldsl {rldsl.__version__}")  # noqa: T201
+        raise typer.Exit
+
+
+def _version_option(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", metavar="", is_eager=True, callback=_print_version, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Options of `rldsl` itself."""
 
 
 def _with_options(command: Command, file: Path | None = None) -> Command:
@@ -73,6 +114,8 @@ def _with_options(command: Command, file: Path | None = None) -> Command:
     options = inspect.signature(Choice, eval_str=True).parameters if "choice" in own.parameters else {}
     chosen = [one for name, one in options.items() if file is None or name != "file"]
     parameters = [*chosen, *(one for name, one in own.parameters.items() if name != "choice")]
+    for parameter in parameters:
+        _hide_type_of_flag(parameter)
 
     def call(**given: Any) -> int | None:
         if options:
@@ -84,6 +127,14 @@ def _with_options(command: Command, file: Path | None = None) -> Command:
     call.__annotations__ = {one.name: one.annotation for one in parameters}
     call.__name__, call.__doc__ = command.__name__, command.__doc__
     return call
+
+
+def _hide_type_of_flag(parameter: inspect.Parameter) -> None:
+    """Keeps typer from showing a flag as `--all <bool>`."""
+    kind, *settings = get_args(parameter.annotation) or (None,)
+    for setting in settings:
+        if kind is bool and isinstance(setting, OptionInfo):
+            setting.metavar = ""
 
 
 def _run(app: typer.Typer, arguments: list[str], name: str) -> int:

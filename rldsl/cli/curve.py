@@ -2,42 +2,73 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
 
 from rldsl.cli.tables import console, echo, escape
-from rldsl.plan.existing import Existing
+from rldsl.plan.existing import Existing, PlannedSession
 from rldsl.plan.plan import Plan
-from rldsl.report.outcome import Outcome, outcomes
 from rldsl.report.words import amount, count, value
+from rldsl.store.metrics import read_metrics
+from rldsl.store.session_dir import SessionDir
 
 WIDTH, HEIGHT = 60, 10
 """Characters of a plot, without its axes."""
-MOST_CURVES = 6
+MOST_PLOTS = 6
 DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 """The bits of a braille character, by column and row."""
+
+Curve = tuple[np.ndarray, np.ndarray]
+"""Frames, and the episode_return at each of them."""
 
 
 def show_curves(plan: Plan, existing: Existing) -> int:
     """Shows a plot for each experiment with finished sessions, of its best trial; returns the number of plots."""
-    best: dict[str, Outcome] = {}
-    for outcome in outcomes(plan, existing):
-        name = outcome.row.experiment
-        if name not in best or outcome.scores.mean() > best[name].scores.mean():
-            best[name] = outcome
-    shown = list(best.values())[:MOST_CURVES]
-    for outcome in shown:
-        _show(outcome)
-    return len(shown)
+    trials: dict[str, list[PlannedSession]] = defaultdict(list)
+    for planned in existing.sessions(plan):
+        if planned.state == "done":
+            trials[planned.row.id].append(planned)
+    best: dict[str, tuple[list[PlannedSession], Curve]] = {}
+    for sessions in trials.values():
+        curve = _mean_curve(sessions, existing.runs)
+        name = sessions[0].row.experiment
+        if curve is not None and (name not in best or curve[1][-1] > best[name][1][1][-1]):
+            best[name] = sessions, curve
+    for sessions, curve in list(best.values())[:MOST_PLOTS]:
+        _show(sessions, *curve)
+    return len(best)
 
 
-def _show(outcome: Outcome) -> None:
-    curve = outcome.data()["curve"]
-    frames, returns = curve["frame"], curve["mean"]
-    differs = ", ".join(f"{path} = {value(setting)}" for path, setting in outcome.row.differs.items())
-    title = f"[bold]{outcome.row.experiment}[/bold]{f'  {escape(differs)}' if differs else ''}"
-    echo(f"\n{title}  episode_return, mean of {count(len(outcome.runs), 'seed')}")
-    for line in plot(frames, returns):
+def _mean_curve(sessions: Sequence[PlannedSession], runs: Path) -> Curve | None:
+    """The mean over seeds, at frames that all of them have reached; None if no episode has ended."""
+    curves = [_curve(SessionDir(runs / planned.directory)) for planned in sessions]
+    curves = [(frames, returns) for frames, returns in curves if len(frames)]
+    if not curves:
+        return None
+    first, last = max(frames[0] for frames, _ in curves), min(frames[-1] for frames, _ in curves)
+    grid = np.linspace(first, last, 2 * WIDTH)
+    return grid, np.mean([np.interp(grid, frames, returns) for frames, returns in curves], axis=0)
+
+
+def _curve(directory: SessionDir) -> Curve:
+    metrics = read_metrics(directory.metrics)
+    rows = zip(metrics.get("frame", ()), metrics.get("episode_return", ()), strict=True)
+    known = [(frame, episode_return) for frame, episode_return in rows if episode_return is not None]
+    points = np.array(known, dtype=float).reshape(-1, 2)
+    points = points[np.isfinite(points[:, 1])]
+    return points[:, 0], points[:, 1]
+
+
+def _show(sessions: Sequence[PlannedSession], frames: np.ndarray, returns: np.ndarray) -> None:
+    row = sessions[0].row
+    differs = ", ".join(f"{path} = {value(setting)}" for path, setting in row.differs.items())
+    title = f"[bold]{row.experiment}[/bold]{f'  {escape(differs)}' if differs else ''}"
+    echo(f"\n{title}  episode_return, mean of {count(len(sessions), 'seed')}")
+    for line in plot(frames.tolist(), returns.tolist()):
         console().print(line, markup=False, soft_wrap=True)
 
 

@@ -95,7 +95,7 @@ def _show_total(plan: Plan, tally: _Tally, shown: int, walked: bool) -> None:
         echo(f"[dim]... {plan.sessions - shown:,} more sessions (--all lists them)[/dim]")
     total = f"{count(plan.trials, 'trial')}, {count(plan.sessions, 'session')}"
     if not walked:
-        echo(f"[bold]{total}[/bold], too many to look each one up")
+        echo(f"[bold]{total}[/bold], too many to look up their states")
         return
     states = ", ".join(f"{number:,} {state}" for state, number in tally.states.items())
     work = f", about {duration(tally.seconds)} of work left" if tally.seconds is not None and tally.frames else ""

@@ -49,7 +49,7 @@ def run(
         echo(f"the jobs go on: `status` shows them, `stop` ends them, [bold]{command()}[/bold] follows them again")
         return INTERRUPTED
     failed = _show_summary(plan, Existing(runs), display.explained)
-    _show_curves(plan, runs, file, result)
+    _show_curves(plan, runs, result)
     return int(failed or result.problem)
 
 
@@ -77,15 +77,31 @@ def _show_summary(plan: Plan, existing: Existing, explained: Collection[str]) ->
     return states["failed"] > 0
 
 
-def _show_curves(plan: Plan, runs: Path, file: Path, result: RunResult) -> None:
-    """On a terminal: a learning curve for each experiment, and what to do next."""
+def _show_curves(plan: Plan, runs: Path, result: RunResult) -> None:
+    """On a terminal: a learning curve for each experiment, and commands to try next."""
     if not console().is_terminal or not result.started:
         return
     from rldsl.cli.curve import show_curves
 
     if show_curves(plan, Existing(runs)):
-        name = shlex.quote(str(file))
-        echo(f"[dim]next: python {name} enjoy    python {name} report    rldsl watch {shlex.quote(str(runs))}[/dim]")
+        echo("\n[dim]next:[/dim]")
+        for words in (*follow_up_commands(), ["rldsl", "watch", str(runs)]):
+            echo(f"  {escape(shlex.join(words))}")
+
+
+def follow_up_commands() -> list[list[str]]:
+    """`enjoy` and `report` for the same sessions: with the options of this command that select sessions."""
+    program, *words = invocation()
+    file, given = (words[:1], words[1:]) if program == "python" else ([], words)
+    if given and not given[0].startswith("-"):  # the name of the command
+        given = given[1:]
+    if "--plan" in given:
+        return []
+    if "--on" in given:
+        at = given.index("--on")
+        given = given[:at] + given[at + 2 :]
+    given = [word for word in given if word not in ("--detach", "--cancel-stale")]
+    return [[program, *file, name, *given] for name in ("enjoy", "report")]
 
 
 def show_best(plan: Plan, runs: Path) -> None:

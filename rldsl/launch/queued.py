@@ -34,7 +34,7 @@ class QueuedJobs:
         self._waiting = {planned.id: planned for planned in sessions}
         self._running: dict[str, FollowedSession] = {}
         self._suspects: set[str] = set()
-        self._asked = time.monotonic()
+        self._queue_polled = time.monotonic()
         self._poll_seconds = 0.0
 
     @property
@@ -48,8 +48,8 @@ class QueuedJobs:
     def poll(self) -> list[Ending]:
         began = time.monotonic()
         endings = []
-        if began - self._asked >= QUEUE_SECONDS:
-            self._asked = began
+        if began - self._queue_polled >= QUEUE_SECONDS:
+            self._queue_polled = began
             endings += self._poll_queue()
         endings += self._poll_directories()
         self._poll_seconds = time.monotonic() - began

@@ -39,7 +39,7 @@ def run_command(command: Sequence[str], timeout: float = TIMEOUT) -> str:
             f"there is no {command[0]} on this machine: SLURM is used from a login node of its cluster"
         )
     try:
-        answer = subprocess.run(
+        completed = subprocess.run(
             command, capture_output=True, text=True, timeout=timeout, check=True, stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired:
@@ -47,15 +47,15 @@ def run_command(command: Sequence[str], timeout: float = TIMEOUT) -> str:
     except subprocess.CalledProcessError as error:
         reason = error.stderr.strip().rpartition("\n")[2] or f"it ended with {error.returncode}"
         raise QueueUnavailable(f"{command[0]} failed: {reason}") from None
-    return answer.stdout
+    return completed.stdout
 
 
 def job_states(ids: Sequence[str]) -> dict[str, QueueState]:
     """The states of these jobs, with one call to `squeue` and at most one to `sacct`."""
     wanted = set(ids)
-    found = {id: state for id, state in _in_queue(run_command(SQUEUE)) if id in wanted}
-    ended = [id for id in ids if id not in found or not found[id].live]
-    return {**found, **_accounts(ended, found)} if ended else found
+    states = {id: state for id, state in _in_queue(run_command(SQUEUE)) if id in wanted}
+    ended = [id for id in ids if id not in states or not states[id].live]
+    return {**states, **_accounts(ended, states)} if ended else states
 
 
 def _in_queue(text: str) -> Iterator[tuple[str, QueueState]]:
@@ -80,7 +80,7 @@ def _accounts(ids: Sequence[str], known: dict[str, QueueState]) -> dict[str, Que
 
 def parse_sacct(text: str) -> dict[str, QueueState]:
     """Jobs by id, from the lines of jobs and their steps: the line of a step may have the more precise reason."""
-    found: dict[str, QueueState] = {}
+    states: dict[str, QueueState] = {}
     for line in text.splitlines():
         cells = line.split("|")
         if len(cells) != 4:
@@ -88,10 +88,10 @@ def parse_sacct(text: str) -> dict[str, QueueState]:
         id, step = cells[0].partition(".")[::2]
         for one in _expanded(id):
             if not step:
-                found[one] = parse_state(*cells[1:])
-            elif one in found and found[one].state == "failed":
-                found[one] = _refined(found[one], cells[1], cells[2])
-    return found
+                states[one] = parse_state(*cells[1:])
+            elif one in states and states[one].state == "failed":
+                states[one] = _refined(states[one], cells[1], cells[2])
+    return states
 
 
 def _refined(job: QueueState, state: str, exit_code: str) -> QueueState:

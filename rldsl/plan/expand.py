@@ -84,11 +84,11 @@ def _opened(part: Any, paths: list[str]) -> Any:
 
 def _by_head(paths: Iterable[str]) -> dict[str, list[str]]:
     """The rests of paths by their first name."""
-    found: dict[str, list[str]] = {}
+    rests: dict[str, list[str]] = {}
     for path in paths:
         head, _, rest = path.partition(".")
-        found.setdefault(head, []).extend([rest] if rest else [])
-    return found
+        rests.setdefault(head, []).extend([rest] if rest else [])
+    return rests
 
 
 def _points(search: Search) -> Iterator[Point]:

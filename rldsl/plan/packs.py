@@ -61,5 +61,5 @@ def _layers(net: Net) -> tuple[int, ...]:
 
 
 def _nets(trial: Trial) -> list[Net]:
-    found = [getattr(trial.agent, name, None) for name in ("net", "critic_net")]
-    return [net for net in found if net is not None]
+    nets = [getattr(trial.agent, name, None) for name in ("net", "critic_net")]
+    return [net for net in nets if net is not None]

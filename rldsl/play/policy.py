@@ -85,7 +85,7 @@ def read_checkpoint(directory: SessionDir, which: str) -> Checkpoint:
     """The `best` or the `last` checkpoint of a session."""
     if which not in CHECKPOINTS:
         raise SpecError(f"there is no checkpoint {which!r}; {suggestion(which, CHECKPOINTS)}")
-    saved = load_checkpoint(directory.checkpoints, tag="best" if which == "best" else None)
+    saved = load_checkpoint(directory.checkpoints, tag="best" if which == "best" else None, any_schema=True)
     if saved is None:
         raise StoreError(f"the session in {directory.path} has no checkpoint yet")
     return saved

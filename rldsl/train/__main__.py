@@ -59,14 +59,14 @@ class StopSignal:
 
 def planned_sessions(plan: Path, ids: list[str]) -> list[Session]:
     """The sessions of a plan file with these ids, in this order."""
-    found: dict[str, Session] = {}
+    sessions: dict[str, Session] = {}
     for row in read_plan(plan).rows(only={id.rpartition("-s")[0] for id in ids}):
         for seed in row.seeds:
-            if (id := session_id(row.id, seed)) in ids and id not in found:
-                found[id] = row.session(seed)
-    if missing := [id for id in ids if id not in found]:
+            if (id := session_id(row.id, seed)) in ids and id not in sessions:
+                sessions[id] = row.session(seed)
+    if missing := [id for id in ids if id not in sessions]:
         raise SpecError(f"the plan {plan} has no session {', '.join(missing)}")
-    return [found[id] for id in ids]
+    return [sessions[id] for id in ids]
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:

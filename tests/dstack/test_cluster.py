@@ -325,6 +325,6 @@ def test_every_command_of_the_page_does_what_it_says(
     page = page.replace("""secrets=("hf_token",))""", f"""secrets=("hf_token",), {there})""")
     reader = test_commands.Reader(tmp_path / "reader")
     assert reader.read(blocks(page, "dstack.md")) >= 8
-    (ticket,) = (reader.home / "runs" / ".jobs" / "tickets.jsonl").read_text().splitlines()
-    assert "cartpole-random" in ticket
+    (record,) = (reader.home / "runs" / ".jobs" / "tickets.jsonl").read_text().splitlines()
+    assert "cartpole-random" in record
     assert [events(path)[-1]["event"] for path in Project(reader.home).sessions] == ["done"] * 4

@@ -17,13 +17,13 @@ def test_jobs_are_joined_with_the_sessions_that_they_run(lab: Lab) -> None:
     seen = {one.path: one for one in SessionIndex(lab.runs).refresh().updated}
     rows = {row.id: row for row in with_sessions(answer.rows, seen) if row.id in lab.jobs}
     assert {row.state for row in rows.values()} == {"running", "pending"}
-    for ticket in lab.tickets:
-        row = rows[ticket["job_id"]]
-        assert sorted(row.sessions) == sorted(ticket["sessions"]), "a task of an array has its own sessions alone"
+    for record in lab.records:
+        row = rows[record["job_id"]]
+        assert sorted(row.sessions) == sorted(record["sessions"]), "a task of an array has its own sessions alone"
         assert row.name == "cart-slow"
         assert row.reason.startswith("on node") if row.state == "running" else row.reason
-    places = {one.status.session: one.backend for one in seen.values()}
-    assert places == {id: f"slurm {ticket['job_id']}" for ticket in lab.tickets for id in ticket["sessions"]}
+    backends = {one.status.session: one.backend for one in seen.values()}
+    assert backends == {id: f"slurm {record['job_id']}" for record in lab.records for id in record["sessions"]}
 
 
 def test_stopping_cancels_the_job_and_a_waiting_session_is_not_resumed_here(lab: Lab) -> None:

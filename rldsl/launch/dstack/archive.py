@@ -33,10 +33,10 @@ def wrapped(name: str, files: Mapping[str, bytes]) -> bytes:
 
 def code_files(code: Path) -> dict[str, bytes]:
     """The frozen copy of the code, with the metadata of rldsl that Submitit finds plugins by."""
-    found = {str(path.relative_to(code)): path.read_bytes() for path in sorted(code.rglob("*")) if path.is_file()}
-    if any(name.startswith(f"{LIBRARY}/rldsl/") for name in found):
-        found |= {f"{LIBRARY}/rldsl.dist-info/{name}": text.encode() for name, text in _metadata().items()}
-    return found
+    files = {str(path.relative_to(code)): path.read_bytes() for path in sorted(code.rglob("*")) if path.is_file()}
+    if any(name.startswith(f"{LIBRARY}/rldsl/") for name in files):
+        files |= {f"{LIBRARY}/rldsl.dist-info/{name}": text.encode() for name, text in _metadata().items()}
+    return files
 
 
 def requirements() -> str:
@@ -53,8 +53,8 @@ def _version(name: str) -> str:
 
 def _metadata() -> dict[str, str]:
     ours = metadata.distribution("rldsl")
-    found = {"METADATA": ours.read_text("METADATA") or ours.read_text("PKG-INFO")}
-    return {name: text for name, text in {**found, POINTS: ours.read_text(POINTS)}.items() if text}
+    files = {"METADATA": ours.read_text("METADATA") or ours.read_text("PKG-INFO")}
+    return {name: text for name, text in {**files, POINTS: ours.read_text(POINTS)}.items() if text}
 
 
 def _tar(files: Mapping[str, bytes]) -> bytes:

@@ -155,12 +155,12 @@ class DstackExecutor(core.Executor):
     def profile(self) -> Dstack:
         """The profile with Submitit's own parameters applied."""
         profile: Dstack = self.parameters.get("profile") or Dstack()
-        asked: dict[str, Any] = {
+        changes: dict[str, Any] = {
             name: self.parameters[name] for name in ("memory_gb", "cpus", "gpus") if name in self.parameters
         }
         if "timeout_min" in self.parameters:
-            asked["hours"] = self.parameters["timeout_min"] / 60
-        return profile.with_(**asked) if asked else profile
+            changes["hours"] = self.parameters["timeout_min"] / 60
+        return profile.with_(**changes) if changes else profile
 
     def _spec(self, pickles: dict[str, bytes]) -> dict[str, Any]:
         """The spec shared by all runs of a submission; each finds its own pickle by its name."""
@@ -175,8 +175,8 @@ class DstackExecutor(core.Executor):
 
     def _extra(self) -> dict[str, bytes]:
         plan = self.parameters.get("plan")
-        found = {REQUIREMENTS: requirements().encode()} if self.profile.install else {}
-        return {**found, PLAN: Path(plan).read_bytes()} if plan else found
+        files = {REQUIREMENTS: requirements().encode()} if self.profile.install else {}
+        return {**files, PLAN: Path(plan).read_bytes()} if plan else files
 
 
 def submit_runs(api: Api, names: Sequence[str], spec: dict[str, Any]) -> None:
