@@ -49,10 +49,10 @@ images: $(VENV)/.installed-dev
 	$(BIN)/python docs/make_images.py
 
 docs: $(VENV)/.installed-docs
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 docs-serve: $(VENV)/.installed-docs
-	$(BIN)/mkdocs serve
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 # $(call install,WHAT,ENVIRONMENT,ARGUMENTS OF PIP): creates the environment if needed and prints a line for each
 # large package, so that an installation of minutes is not silent.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import runpy
 from collections.abc import Iterator
@@ -105,3 +106,11 @@ def test_the_readme_is_short() -> None:
 @every_document
 def test_no_absolute_paths_of_a_machine(path: Path) -> None:
     assert not re.search(r"/(home|root|work|tmp|Users)/", path.read_text())
+
+
+@pytest.mark.parametrize("module", ["rldsl", "rldsl.extend"])
+def test_the_api_reference_names_what_exists(module: str) -> None:
+    page = (ROOT / "docs" / "api.md").read_text()
+    names = re.findall(rf"^::: {re.escape(module)}\.(\w+)$", page, re.MULTILINE)
+    assert names
+    assert set(names) <= set(importlib.import_module(module).__all__)
