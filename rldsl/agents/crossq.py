@@ -84,7 +84,8 @@ class CrossQAgent(SoftAgent[CrossQ]):
         return PolicyNetwork.build(self.spec.net, self.context.spaces, self._make_trunk)
 
     def build_critics(self) -> Twins:
-        return Twins(Critic.build(self.spec.critic_net or self.spec.net, self.context.spaces, self._make_trunk))
+        net = self.spec.critic_net or self.spec.net
+        return Twins(Critic.build(net, self.context.spaces, self._make_trunk), self.update.split)
 
     @property
     def _make_trunk(self) -> MakeTrunk:

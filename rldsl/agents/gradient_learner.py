@@ -1,4 +1,4 @@
-"""What every agent with a network has: parameters, a step of the optimizer, metrics, and a state that can be saved."""
+"""Base class of agents that train a network by gradient descent: parameters, update, metrics and checkpoints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from torch import Tensor
 from rldsl.agents.base import AgentContext, Learner
 from rldsl.agents.coefficients import Coefficients
 from rldsl.agents.normalization import Normalization
-from rldsl.agents.update import Batch, Update, choose_compiled
+from rldsl.agents.update import Batch, Update
+from rldsl.compile import Compilation
 from rldsl.maths.streams import restore_stream, stream, stream_state
 from rldsl.nets.acting import make_actor
 from rldsl.nets.layout import Params
@@ -28,7 +29,7 @@ Metrics = Tensor | np.ndarray
 
 
 class GradientSpec(Protocol):
-    """The fields that such an agent's spec has."""
+    """The fields that the spec of such an agent has."""
 
     @property
     def gamma(self) -> float: ...
@@ -46,10 +47,10 @@ S = TypeVar("S", bound=GradientSpec)
 
 
 class GradientLearner(Learner, Generic[S]):
-    """A subclass gives the network and the loss; the members' parameters move together, each by its own rates."""
+    """Subclasses define the network and the loss. All members are trained at once, each with its own coefficients."""
 
     names: ClassVar[tuple[str, ...]]
-    """The metrics that the loss returns, in order; the gradient's norm comes behind them."""
+    """The metrics that the loss returns, in order. The gradient norm is added to them."""
 
     def __init__(self, context: AgentContext) -> None:
         self.context = context
@@ -60,16 +61,16 @@ class GradientLearner(Learner, Generic[S]):
         self.network = self.build_network()
         self.recurrent = self.network.state_size > 0
         flat = self.network.init(self.streams["init"]).to(self.device)
-        compiled = choose_compiled(context.compute, self.gradient_steps(), self.recurrent)
+        compilation = Compilation.choose(context.compute, self.gradient_steps(), self.recurrent)
         self.update = Update(
             self.network.layout,
             flat,
             self.spec.optimizer,
             self.loss,
-            compiled,
-            self.origin("loss"),
-            before=self.before_steps,
-            together=self.steps_together() if compiled else 1,
+            compilation,
+            self.cache_key("loss"),
+            prepare=self.before_steps,
+            together=self.steps_together() if compilation.enabled else 1,
         )
         self.actor = make_actor(self.network, flat, self.num_envs)
         self.coefficients = Coefficients(context.specs, context.frames, self.device)
@@ -82,48 +83,54 @@ class GradientLearner(Learner, Generic[S]):
 
     @abstractmethod
     def loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
-        """The loss `[M]` of a batch, and metrics `[M, K]` about it."""
+        """The loss `[M]` of a batch, and the metrics of `names`, `[M, K]`."""
 
     @abstractmethod
     def gradient_steps(self) -> int:
-        """Gradient steps of the whole session."""
+        """The number of gradient steps in the whole session."""
 
     def steps_together(self) -> int:
-        """How many steps of the optimizer may be one call."""
+        """How many gradient steps a single call of the update may take, if it is compiled."""
         return 1
 
     def before_steps(self, batch: Batch, coefficients: Batch) -> Batch:
-        """What the loss takes as its batch, of what `update` is called with: for all steps of a call at once."""
+        """The batch that the loss is given, from the batch that `update` is called with.
+
+        Called once for all steps of a call: what does not depend on the parameters is computed for all of them.
+        """
         return batch
 
-    def origin(self, loss: str) -> str | None:
-        """All that one of the agent's losses depends on; none where code from outside the package has a part in it."""
+    def cache_key(self, loss: str) -> str | None:
+        """Everything that the code of one of the agent's losses depends on, under which its compiled step is cached.
+
+        None if code outside of this package takes part in it, because the key would not show when that changes.
+        """
         context = self.context
-        if not all(is_ours(type(one)) for one in [self, *(node for spec in context.specs for node in nodes(spec))]):
+        if not all(is_ours(type(part)) for part in [self, *(node for spec in context.specs for node in nodes(spec))]):
             return None
-        told = [spec.model_dump_json() for spec in context.specs]
-        return "\n".join([type(self).__qualname__, loss, repr(context.spaces), str(context.num_envs), *told])
+        specs_json = [spec.model_dump_json() for spec in context.specs]
+        return "\n".join([type(self).__qualname__, loss, repr(context.spaces), str(context.num_envs), *specs_json])
 
     def by_member(self, rows: np.ndarray) -> np.ndarray:
         """`[rows, ...]` as `[M, N, ...]`."""
         return rows.reshape(self.members, self.num_envs, *rows.shape[1:])
 
     def learn(self, frame: int, batch: Batch, coefficients: Batch) -> Tensor:
-        """One step of the optimizer at the rates of this frame."""
-        return self.update(*self.rates(frame), coefficients, batch)
-
-    def rates(self, frame: int) -> tuple[Tensor, Tensor]:
-        """Learning rate, and the bound `[M]` on the gradient's norm."""
-        return self.learning_rate(frame), self.coefficients.one("max_grad_norm", frame, default=float("inf"))
+        """One gradient step, with the learning rate of this frame."""
+        return self.update(self.learning_rate(frame), self.max_grad_norm(frame), coefficients, batch)
 
     def learning_rate(self, frame: int) -> Tensor:
-        """Of each member `[M]`, or of each parameter `[M, P]`."""
+        """For each member `[M]`, or for each parameter `[M, P]`."""
         return self.coefficients.one("lr", frame)
 
+    def max_grad_norm(self, frame: int) -> Tensor:
+        """The gradient norm `[M]` above which gradients are clipped; infinite where the spec has none."""
+        return self.coefficients.one("max_grad_norm", frame, default=float("inf"))
+
     def record_metrics(self, frame: int, metrics: Metrics, **more: Metrics) -> None:
-        """Keeps the metrics `[M, K]` of an iteration, and more `[M]`, for the next log point."""
+        """Keeps the metrics `[M, K]` of an iteration, and others `[M]` by name, for the next log point."""
         by_name = dict(zip((*self.names, "grad_norm"), as_array(metrics).T, strict=True))
-        by_name |= {name: as_array(one) for name, one in more.items()}
+        by_name |= {name: as_array(values) for name, values in more.items()}
         by_name["lr"] = np.array(self.coefficients.numbers("lr", frame))
         self._metrics = np.stack([by_name[name] for name in self.columns], 1).astype(np.float32, copy=False)
 
@@ -131,7 +138,7 @@ class GradientLearner(Learner, Generic[S]):
         return dict(zip(self.columns, self._metrics.T, strict=True))
 
     def notes(self) -> dict[str, Any]:
-        return {"compiled": self.update.compiled, "device": str(self.device)}
+        return {**self.update.compilation.notes(), "device": str(self.device)}
 
     def diverged(self) -> np.ndarray:
         return ~torch.isfinite(self.update.flat.sum(1)).cpu().numpy()

@@ -76,7 +76,7 @@ class OffPolicyAgent(GradientLearner[S]):
         calls = (self.spec.updates(frame) - self.updates) // steps_per_call
         if calls < 1:
             return
-        lr, max_grad_norm = self.rates(frame)
+        lr, max_grad_norm = self.learning_rate(frame), self.max_grad_norm(frame)
         for batch in self._sample(calls, frame):
             self.updates += steps_per_call
             self._unread_metrics = frame, self.train_on_batch(frame, lr, max_grad_norm, batch)

@@ -75,10 +75,10 @@ class PPOAgent(ActorCriticAgent[PPO]):
         """One pass over the rollout in shuffled minibatches; returns the metrics of each."""
         coefficients = self.coefficients.at(frame, "clip", "entropy", "value_coef")
         coefficients["scale"] = self.value_scale()
-        rates, items = self.rates(frame), self.minibatch_items(data)
+        lr, max_grad_norm, items = self.learning_rate(frame), self.max_grad_norm(frame), self.minibatch_items(data)
         count = items["advantage"].shape[1]
         return [
-            self.update(*rates, coefficients, {**items, "index": index.to(self.device)})
+            self.update(lr, max_grad_norm, coefficients, {**items, "index": index.to(self.device)})
             for index in shuffled(self.streams["shuffle"], count, count // self._num_minibatches())
         ]
 

@@ -71,7 +71,7 @@ class SACAgent(SoftAgent[SAC]):
         return self.coefficients.at(frame, "tau")
 
     def build_critics(self) -> Twins:
-        return Twins(Critic.build(self.spec.critic_net or self.spec.net, self.context.spaces))
+        return Twins(Critic.build(self.spec.critic_net or self.spec.net, self.context.spaces), self.update.split)
 
     def state(self, member: int) -> dict[str, Any]:
         return super().state(member) | {"targets": self.targets[member].cpu().numpy().copy()}

@@ -39,9 +39,9 @@ class SelfImitation:
         self.episodes: list[list[Transition]] = [[] for _ in range(agent.members * agent.num_envs)]
         """The unfinished episode of each row."""
         ppo = agent.update  # parameters and optimizer state are PPO's own
-        origin = agent.origin("self-imitation")
+        cache_key = agent.cache_key("self-imitation")
         self.update = Update(
-            agent.network.layout, ppo.flat, ppo.optimizer, self.loss, ppo.compiled, origin, state=ppo.state
+            agent.network.layout, ppo.flat, ppo.optimizer, self.loss, ppo.compilation, cache_key, state=ppo.state
         )
 
     def learn(self, frame: int, rollout: RolloutBuffer) -> None:

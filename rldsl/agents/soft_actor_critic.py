@@ -50,10 +50,10 @@ class SoftAgent(OffPolicyAgent[A]):
             flat,
             self.spec.optimizer,
             self.critic_loss,
-            self.update.compiled,
-            self.origin("critic_loss"),
+            self.update.compilation,
+            self.cache_key("critic_loss"),
             views=self.twins.views,
-            then=self.after_critics,
+            after_step=self.after_critics,
         )
         self.critic_metrics = torch.full((self.members, len(self.critic_names)), torch.nan)
         self.policy_metrics = torch.full((self.members, len(self.names) + 1), torch.nan)

@@ -1,7 +1,7 @@
 """Optimizer steps on parameters `[M, ...]`: a learning rate, a step count and a gradient norm for each member.
 
-A step changes a tensor of parameters and what `state` keeps of it in place and returns nothing; it runs eagerly or
-inside a compiled function. The state is a dict of tensors, so that it can be checkpointed as it is.
+A step changes a tensor of parameters and its optimizer state in place. The state is a dict of tensors, so it can be
+checkpointed as it is.
 """
 
 import math
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from rldsl.maths.members import once, per_member
+from rldsl.maths.members import per_member
 
 State = Mapping[str, Tensor]
 
@@ -21,8 +21,8 @@ def adam_state(params: Tensor) -> dict[str, Tensor]:
 
 
 def bias_corrections(step: Tensor, beta1: float = 0.9, beta2: float = 0.999) -> tuple[Tensor, Tensor]:
-    """1 / (1 - beta1^t) and 1 / sqrt(1 - beta2^t), `[M]`, for all tensors that take the step t together."""
-    return once(1 / _bias_correction(beta1, step)), once(_bias_correction(beta2, step).rsqrt())
+    """1 / (1 - beta1^t) and 1 / sqrt(1 - beta2^t), `[M]`, at step t."""
+    return 1 / _bias_correction(beta1, step), _bias_correction(beta2, step).rsqrt()
 
 
 @torch.no_grad()
@@ -39,10 +39,10 @@ def adam(
     """p -= lr * m_hat / (sqrt(v_hat) + eps), with m, v the moving averages of g, g^2 and the hats their division by
     1 - beta^t (Kingma & Ba 2015, arXiv:1412.6980, algorithm 1). `lr` is `[M]` or like `params`."""
     m, v = state["m"], state["v"]
-    of_m, of_root_v = (per_member(one, params) for one in corrections)
+    m_scale, root_v_scale = (per_member(correction, params) for correction in corrections)
     m.lerp_(grad, 1 - beta1)
     v.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-    params.addcmul_(m / v.sqrt().mul_(of_root_v).add_(eps), per_member(lr, params) * of_m, value=-1)
+    params.addcmul_(m / v.sqrt().mul_(root_v_scale).add_(eps), per_member(lr, params) * m_scale, value=-1)
 
 
 @torch.no_grad()
@@ -79,7 +79,7 @@ def clip_by_norm(grads: Mapping[str, Tensor], max_norm: Tensor) -> tuple[dict[st
     clipping."""
     squares = (grad.reshape(len(grad), -1).square().sum(1) for grad in grads.values())
     norm = sum(squares, start=torch.zeros_like(max_norm)).sqrt()
-    scale = once((max_norm / (norm + 1e-6)).clamp(max=1.0))
+    scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
     return {name: grad * per_member(scale, grad) for name, grad in grads.items()}, norm
 
 

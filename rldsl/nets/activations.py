@@ -1,4 +1,4 @@
-"""The non-linearities, by the names that specs use."""
+"""Activation functions, by the names that specs use."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812  (as all the world calls it)
+from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from rldsl.spec.net import Activation
 
-
-def tanh(x: Tensor) -> Tensor:
-    """As the sigmoid that it is where it is compiled: the compiler's own takes ten times as long, to the last digit."""
-    return 2 * torch.sigmoid(2 * x) - 1 if torch.compiler.is_compiling() else torch.tanh(x)
-
-
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
-    "tanh": tanh,
+    "tanh": torch.tanh,
     "relu": torch.relu,
     "elu": F.elu,
     "selu": F.selu,
@@ -28,7 +22,7 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 
 def activate_in_place(activation: Activation, x: np.ndarray) -> None:
-    """The same on a numpy array, for acting: numpy's own functions where it has them, else torch's on its memory."""
+    """The same on a numpy array, for acting: numpy's function if there is one, otherwise torch's on the same memory."""
     if activation == "tanh":
         np.tanh(x, out=x)
     elif activation == "relu":

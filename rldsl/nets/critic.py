@@ -1,4 +1,4 @@
-"""Critics of a policy: the value of an action, or of each of a few, in a state."""
+"""Q-networks of actor-critic methods: the value of a continuous action, or of each discrete action, in a state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rldsl.spec.net import Net
 
 @dataclass(frozen=True)
 class Critic(Parameters):
-    """Continuous actions are read beside the observation; of discrete ones every one gets its value."""
+    """Continuous actions are an input beside the observation; for discrete actions there is one output each."""
 
     trunk: Trunk
     head: Head
@@ -50,7 +50,7 @@ class Critic(Parameters):
 
 
 def beside(obs: Tensor, action: Tensor) -> Tensor:
-    """What a critic of continuous actions reads, `[M, B, F]`."""
+    """The input of a critic of continuous actions: observation and action, `[M, B, F]`."""
     return torch.cat((as_float(obs).flatten(2), action), -1)
 
 
@@ -59,24 +59,30 @@ BOTH = ("first.", "second.")
 
 @dataclass(frozen=True)
 class Twins:
-    """Two critics of each member, that lie side by side in its flat row."""
+    """Two critics of each member, next to each other in its flat row of parameters.
+
+    They are evaluated in one batched product, as if there were twice as many members, or `separate`: one after the
+    other. The latter is better if all layers of one critic are computed while its activations are in the cache, as in
+    fused code for a CPU.
+    """
 
     critic: Critic
+    separate: bool = False
     layout: Layout = field(init=False, repr=False, compare=False)
-    """Of both critics, each behind its own prefix."""
+    """The parameters of both critics, each with its own prefix."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layout", Layout.join(dict.fromkeys(BOTH, self.critic.layout)))
 
     def views(self, flat: Tensor) -> Params:
-        """The parameters inside `flat` `[M, 2 P]`: of one critic after the other, or of both as if members,
-        `[2 M, *shape]`."""
-        if one_by_one(flat):
+        """The parameters in `flat` `[M, 2 P]`: `[2 M, *shape]`, or if separate `[M, *shape]` with a prefix for each
+        critic."""
+        if self.separate:
             return self.layout.views(flat)
         return self.critic.layout.views(flat.view(-1, self.critic.layout.size))
 
     def init(self, generators: Sequence[np.random.Generator]) -> Tensor:
-        """`[M, 2 P]`: both critics of a member from its own generator."""
+        """`[M, 2 P]`, both critics of a member from its own generator."""
         return torch.stack([self.critic.init([rng, rng]).flatten() for rng in generators])
 
     def q(self, params: Params, obs: Tensor, action: Tensor) -> Tensor:
@@ -85,21 +91,16 @@ class Twins:
 
     def values(self, params: Params, obs: Tensor) -> Tensor:
         """`[M, 2, B, A]`, as `Critic.values`."""
-        return self.both(lambda *given: (self.critic.values(*given),), params, obs)[0]
+        return self.both(lambda *arguments: (self.critic.values(*arguments),), params, obs)[0]
 
-    def both(self, one: Callable[..., tuple[Tensor, ...]], params: Params, *seen: Tensor) -> tuple[Tensor, ...]:
-        """`[M, 2, ...]` each: what a function of one critic's parameters and of `seen` `[M, ...]` gives for both."""
-        if one_by_one(seen[0]):
-            said = [one(scope(params, prefix), *seen) for prefix in BOTH]
-            return tuple(torch.stack(pair, 1) for pair in zip(*said, strict=True))
-        return tuple(given.unflatten(0, (-1, 2)) for given in one(params, *map(twice, seen)))
-
-
-def one_by_one(on: Tensor) -> bool:
-    """Compiled for a CPU, the layers of one critic stay in its cache; elsewhere fewer, larger products are better."""
-    return torch.compiler.is_compiling() and on.is_cpu
+    def both(self, function: Callable[..., tuple[Tensor, ...]], params: Params, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """The results, `[M, 2, ...]` each, of a function of one critic's parameters and inputs `[M, ...]`."""
+        if self.separate:
+            outputs = [function(scope(params, prefix), *inputs) for prefix in BOTH]
+            return tuple(torch.stack(pair, 1) for pair in zip(*outputs, strict=True))
+        return tuple(output.unflatten(0, (-1, 2)) for output in function(params, *map(twice, inputs)))
 
 
 def twice(items: Tensor) -> Tensor:
-    """`[M, ...]` as `[2 M, ...]`, for both critics of each member."""
+    """`[M, ...]` as `[2 M, ...]`: each member twice, for both critics."""
     return items.repeat_interleave(2, 0)

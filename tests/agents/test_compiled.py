@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rldsl import A2C, DQN, MLP, PPO, SAC, SIL, AdamW, Classic, CrossQ, Prioritized, Reinforce, Sarsa, experiment
-from rldsl.agents import compiled
+from rldsl.compile import inductor
 from rldsl.spec.agent import Agent
 from rldsl.spec.session import Session
 from rldsl.store.provenance import Provenance
@@ -45,8 +45,10 @@ CASES = {
 def test_the_whole_update_is_one_graph(
     agent: Agent, env: str | Secret, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    as_traced = lambda graph, _: (lambda inputs: torch.no_grad()(graph)(*inputs), None)  # noqa: E731
-    monkeypatch.setattr(compiled, "compile_graph", as_traced)  # without a C++ compiler's minutes
+    def as_traced(graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> inductor.Built:
+        return inductor.Built(lambda inputs: torch.no_grad()(graph)(*inputs), "torch", None)
+
+    monkeypatch.setattr(inductor, "compile_graph", as_traced)  # a C++ compiler would take minutes
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     task = Classic(env, num_envs=4) if isinstance(env, str) else env
     trial = experiment("x").env(task).agent(agent).frames(512).compute(compile="on").build().base()

@@ -1,4 +1,4 @@
-"""Steps of DQN that are one compiled call: as many as may be, and the same steps."""
+"""Gradient steps of DQN that are one compiled call: how many, and the same steps."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from rldsl import DQN, MLP, Classic, Prioritized, experiment
-from rldsl.agents import compiled
 from rldsl.agents.dqn import MOST_TOGETHER, DQNAgent
+from rldsl.compile import inductor
 from rldsl.spec.session import Session
 from rldsl.store.provenance import Provenance
 from rldsl.train.pack import Pack, open_directories
@@ -30,9 +30,12 @@ def trained(agent: DQN, folder: Path, compile: Any) -> DQNAgent:
 
 @pytest.fixture
 def as_traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What would be compiled is run as it was traced."""
-    run = lambda graph, _: (lambda inputs: torch.no_grad()(graph)(*inputs), None)  # noqa: E731
-    monkeypatch.setattr(compiled, "compile_graph", run)
+    """Graphs are run as they were traced, without a C++ compiler."""
+
+    def run(graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> inductor.Built:
+        return inductor.Built(lambda inputs: torch.no_grad()(graph)(*inputs), "torch", None)
+
+    monkeypatch.setattr(inductor, "compile_graph", run)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 

@@ -1,4 +1,4 @@
-"""Compiled steps on disk: a later process runs the same machine code, and only what the user alone could write."""
+"""The cache of compiled steps: later processes run the same machine code, and only what the user alone could write."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import torch
 from torch import fx
 
-from rldsl import MLP, PPO
-from rldsl.agents.base import AgentContext
-from rldsl.agents.compiled import load
-from rldsl.agents.libraries import KEPT_DAYS, Libraries, digest_of, graph_digest
-from rldsl.agents.ppo import PPOAgent
-from rldsl.envs.classic import make
-from rldsl.envs.contract import Spaces
+from rldsl.compile.cache import KEPT_DAYS, Cache, digest_of, graph_digest
+from rldsl.compile.inductor import load
 
 STEP = """
 import sys, torch
 from rldsl import Adam
 from rldsl.agents.update import Update
+from rldsl.compile import Compilation
 from rldsl.nets.layout import Layout
 
 def loss(params, batch, coefficients):
@@ -33,7 +31,7 @@ def loss(params, batch, coefficients):
 
 torch.manual_seed(0)
 layout = Layout.of({"weight": (3, 2)})
-update = Update(layout, torch.randn(2, layout.size), Adam(), loss, True, "squared error")
+update = Update(layout, torch.randn(2, layout.size), Adam(), loss, Compilation(True), "squared error")
 for _ in range(3):
     batch = {"x": torch.randn(2, 5, 3), "y": torch.randn(2, 5, 2)}
     update(torch.tensor([0.1, 0.2]), torch.tensor([1.0, 1e3]), {"scale": torch.tensor([1.0, 0.5])}, batch)
@@ -58,48 +56,57 @@ def test_a_later_process_computes_the_same_without_torchs_compiler(cache: Path) 
     assert in_a_process() == [first, "False"]
     (library,) = cache.glob("*.so")
     library.write_bytes(b"not a library")
-    assert in_a_process() == [first, "True"], "what cannot be loaded is compiled again"
+    assert in_a_process() == [first, "True"], "a library that cannot be loaded is compiled again"
     assert in_a_process() == [first, "False"]
 
 
 def test_what_others_could_have_written_is_not_used(cache: Path) -> None:
-    assert Libraries().folder == cache
+    assert Cache().folder == cache
     cache.chmod(0o777)
-    assert Libraries().folder is None
-    assert Libraries().find("key") is None
-    assert Libraries().path("graph") is None
-    assert Libraries().keep("graph", __file__) is None
+    assert Cache().folder is None
+    assert Cache().find("key") is None
+    assert Cache().path("graph") is None
+    assert Cache().store("graph", __file__) is None
 
 
-def test_a_cache_that_cannot_be_made_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_cache_directory_nothing_is_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert Libraries().folder is None
+    assert Cache().folder is None
 
 
 @pytest.mark.parametrize(
-    "note", ["", "[]", "{", '{"graph": "g"}', '{"graph": "gone", "places": []}', '{"graph": "g", "places": [0]}']
+    "note",
+    [
+        "",
+        "[]",
+        "{",
+        '{"graph": "g"}',
+        '{"graph": "g", "places": []}',
+        '{"graph": "gone", "places": [], "kernels": "torch"}',
+        '{"graph": "g", "places": [0], "kernels": "torch"}',
+    ],
 )
-def test_a_note_that_makes_no_sense_is_none(cache: Path, note: str) -> None:
-    libraries = Libraries()
-    libraries.keep("g", __file__)
+def test_an_invalid_record_is_ignored(cache: Path, note: str) -> None:
+    cached = Cache()
+    cached.store("g", __file__)
     (cache / "key.json").write_text(note)
-    assert libraries.find("key") is None
+    assert cached.find("key") is None
 
 
 def test_what_was_kept_is_found_and_what_was_not_used_for_long_is_deleted(cache: Path) -> None:
-    libraries = Libraries()
+    cached = Cache()
     for name in ("old", "used"):
-        libraries.keep(name, __file__)
-        libraries.name(f"key of {name}", name, [(0, None), (1, "x")])
+        cached.store(name, __file__)
+        cached.name(f"key of {name}", name, [(0, None), (1, "x")], "avx512")
     long_ago = (cache / "old.so").stat().st_mtime - (KEPT_DAYS + 1) * 86_400
     for file in cache.iterdir():
         os.utime(file, (long_ago, long_ago))
-    found = libraries.find("key of used")
-    assert found and found.places == [(0, None), (1, "x")]
-    libraries.keep("new", __file__)
+    found = cached.find("key of used")
+    assert found and (found.places, found.kernels) == ([(0, None), (1, "x")], "avx512")
+    cached.store("new", __file__)
     assert sorted(file.name for file in cache.glob("*.so")) == ["new.so", "used.so"]
-    assert libraries.find("key of used"), "its note was used as well"
+    assert cached.find("key of used"), "its record was used as well"
     assert json.loads((cache / "key of used.json").read_text())["graph"] == "used"
     assert load(str(cache / "new.so")) is None
 
@@ -117,9 +124,9 @@ def test_other_code_other_shapes_and_other_numbers_have_other_digests(monkeypatc
         return fx.symbolic_trace(Module())
 
     two, three = torch.zeros(2), torch.zeros(3)
-    told = [(1.0, 2, two), (2.0, 2, two), (1.0, 3, two), (1.0, 2, three), (1.0, 2, two.double())]
-    digests = [graph_digest(traced(constant, power), [x]) for constant, power, x in told]
-    assert len(set(digests)) == len(told)
+    cases = [(1.0, 2, two), (2.0, 2, two), (1.0, 3, two), (1.0, 2, three), (1.0, 2, two.double())]
+    digests = [graph_digest(traced(constant, power), [x]) for constant, power, x in cases]
+    assert len(set(digests)) == len(cases)
     assert graph_digest(traced(1.0, 2), [two]) == digests[0]
     assert digest_of("a", "b") == digest_of("a", "b") != digest_of("ab")
     before = digest_of("a")
@@ -127,21 +134,25 @@ def test_other_code_other_shapes_and_other_numbers_have_other_digests(monkeypatc
     assert digest_of("a") != before
 
 
-def test_an_origin_tells_settings_apart_and_users_code_has_none() -> None:
-    spaces: Spaces = make("CartPole-v1", 1).spaces
+def test_processes_that_start_together_build_a_library_once(cache: Path) -> None:
+    order: list[str] = []
 
-    def origin(agent: PPO, num_envs: int = 4, implementation: type[PPOAgent] = PPOAgent) -> str | None:
-        return implementation(AgentContext([agent], [0], spaces, num_envs, frames=512)).origin("loss")
+    def build(name: str) -> None:
+        with Cache().lock("graph"):
+            order.append(f"{name} begins")
+            time.sleep(0.3)
+            order.append(f"{name} ends")
 
-    agent = PPO(rollout=8, minibatch=16)
-    assert origin(agent) == origin(agent)
-    assert len({origin(agent), origin(agent.with_(clip=0.3)), origin(agent, 8), None}) == 4
+    threads = [Thread(target=build, args=(name,)) for name in ("one", "two")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    first, second = (line.split()[0] for line in order[::2])
+    assert order == [f"{first} begins", f"{first} ends", f"{second} begins", f"{second} ends"]
 
-    class Mine(MLP, frozen=True):
-        kind: str = "mine-of-libraries"
 
-    class MyAgent(PPOAgent):
+def test_a_process_that_never_finishes_is_not_waited_for_forever(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rldsl.compile.cache.LOCK_SECONDS", 0.2)
+    with Cache().lock("graph"), Cache().lock("graph"):
         pass
-
-    assert origin(agent, implementation=MyAgent) is None
-    assert origin(agent.with_(net=Mine((8,)))) is None
