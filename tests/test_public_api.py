@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from project import ROOT, Project
 
 import rldsl
 import rldsl.extend
@@ -20,6 +19,7 @@ from rldsl.spec.launcher import Launcher
 from rldsl.spec.net import Net
 from rldsl.spec.optimizer import Optimizer
 from rldsl.spec.schedule import Schedule
+from tests.project import ROOT, Project
 
 FAMILIES = (Agent, Environment, Launcher, Net, Optimizer, Schedule)
 PUBLIC_MODULES = ("rldsl", "rldsl.extend")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from rldsl.agents.base import AgentContext
-
 from rldsl import MLP, PPO
+from rldsl.agents.base import AgentContext
 from rldsl.agents.ppo import PPOAgent
 from rldsl.envs.classic import make
 from rldsl.envs.contract import Spaces

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from agents.tiny import Chain
-from project import Project, events, work
 
 import rldsl
 from rldsl import PPO, Classic, Random, SpecError, experiment, grid, uniform
+from tests.agents.tiny import Chain
 from tests.api.agents import Trouble, TroubleAgent
+from tests.project import Project, events, work
 
 CARTPOLE = experiment("cartpole").env(Classic("CartPole-v1", num_envs=2)).frames(400).log_every(100)
 SMALL = PPO(rollout=32, minibatch=32)

@@ -7,7 +7,8 @@ import re
 import subprocess
 
 import pytest
-from project import Project, events, until
+
+from tests.project import Project, events, until
 
 GOOD = """\
 from rldsl import PPO, Classic, Random, experiment, main, uniform

@@ -7,10 +7,10 @@ import sys
 from importlib.metadata import version
 
 import pytest
-from project import CARTPOLE, Project
 
 import rldsl
 from rldsl.cli.run import command, follow_up_commands
+from tests.project import CARTPOLE, Project
 
 EXPERIMENT = """
     from rldsl import PPO, Classic, Random, experiment, grid, main, uniform

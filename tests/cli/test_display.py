@@ -13,7 +13,8 @@ import sys
 import termios
 
 import pyte
-from project import Project, environment
+
+from tests.project import Project, environment
 
 EXPERIMENT = """
     from rldsl import Classic, Random, experiment, main

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from project import Project
 
 from tests.cli.conftest import OVERRIDES, Trained
+from tests.project import Project
 
 TWO_WORLDS = """
     from rldsl import Classic, Random, experiment, main

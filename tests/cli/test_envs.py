@@ -6,12 +6,12 @@ import json
 from contextlib import closing
 
 import pytest
-from project import Project
 
 from rldsl.cli.envs import select_envs
 from rldsl.envs.contract import Discrete
 from rldsl.spec.implementation import implementation
 from rldsl.spec.known import ANY_OTHER, Known, known
+from tests.project import Project
 
 LOADED = [one for one in known() if one.env.kind in ("classic", "box2d", "mujoco") or one.env.id == "Pong"]
 

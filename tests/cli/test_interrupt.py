@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from project import Project, events, rows, until, work
+
+from tests.project import Project, events, rows, until, work
 
 FRAMES = 150_000
 EXPERIMENT = f"""

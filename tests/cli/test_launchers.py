@@ -6,9 +6,9 @@ import json
 import re
 
 import pytest
-from project import ROOT, Project, events, until
 
 from tests.docs.documents import blocks
+from tests.project import ROOT, Project, events, until
 
 EXPERIMENT = """
     from rldsl import Classic, Local, Random, Slurm, experiment, main

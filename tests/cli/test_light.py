@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 import pytest
-from project import CARTPOLE, Project
+
+from tests.project import CARTPOLE, Project
 
 HEAVY = ("torch", "gymnasium", "jax", "tensorboard", "scipy", "mujoco")
 MOST_MODULES = 650

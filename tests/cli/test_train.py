@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import re
 
-from project import events, rows
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from rldsl import Classic, Random
 from rldsl.spec.budget import Budget
 from rldsl.spec.experiment import Trial
 from rldsl.spec.session import Session
-
-from .conftest import OVERRIDES, Trained
+from tests.cli.conftest import OVERRIDES, Trained
+from tests.project import events, rows
 
 TRIAL = Trial(agent=Random(), env=Classic("CartPole-v1", num_envs=2), budget=Budget(2000, log_every=200))
 

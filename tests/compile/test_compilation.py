@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import torch
-from project import events, rows, work
 from torch import Tensor
 
 from rldsl import DQN, MLP, PPO, SAC, Adam, Classic, experiment
@@ -24,6 +23,7 @@ from rldsl.spec.compute import Compute
 from rldsl.spec.session import Session
 from rldsl.store.provenance import Provenance
 from rldsl.train.pack import Pack, open_directories
+from tests.project import events, rows, work
 
 LAYOUT = Layout.of({"weight": (3, 2), "bias": (1, 2)})
 M, B = 3, 5

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import ROOT, Project, events, work
 from submitit import AutoExecutor
 from submitit.core.utils import FailedJobError
 
@@ -33,6 +32,7 @@ from tests.docs.documents import blocks
 from tests.dstack.server import DSTACK, FLEET, PROJECT, Cluster, running_cluster, until
 from tests.dstack.server import TOKEN as SERVER_TOKEN
 from tests.hub.loopback import TOKEN, Hub, Repo
+from tests.project import ROOT, Project, events, work
 
 pytestmark = [
     pytest.mark.timeout(600),

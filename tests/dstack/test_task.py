@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import Project, events, until, work
 from submitit.core.utils import DelayedSubmission
 
 from rldsl.launch.dstack.backend import DstackBackend
@@ -24,6 +23,7 @@ from rldsl.launch.jobs import Job
 from rldsl.launch.local import STOPPED
 from rldsl.spec.dstack import Dstack
 from tests.hub.loopback import Hub
+from tests.project import Project, events, until, work
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from project import events
-from train.packs import curve, session, train
 
 from rldsl import DQN, PPO, SAC, Atari, Conv, CrossQ, Prioritized
 from rldsl.agents.ppo import PPOAgent
 from rldsl.train.pack import Pack
+from tests.project import events
+from tests.train.packs import curve, session, train
 
 SMALL = Conv(layers=((4, 8, 8), (4, 3, 2)), hidden=(8,))
 AGENT = PPO(rollout=16, minibatch=16, epochs=1, clip=0.1, net=SMALL, shared=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from project import ROOT, Project, rows
+from tests.project import ROOT, Project, rows
 
 SHORT = ("--seeds", "1", "--set", "compute.compile=off", "--set", "budget.log_every=512")
 OFF_POLICY = (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from project import ROOT, Project
 
-from .smoke import OFF_POLICY, train
+from tests.experiments.smoke import OFF_POLICY, train
+from tests.project import ROOT, Project
 
 FILES = [
     f"{family}/{path.name}"

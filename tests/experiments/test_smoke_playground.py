@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from project import Project
 
-from .smoke import train
+from tests.experiments.smoke import train
+from tests.project import Project
 
 pytest.importorskip("mujoco_playground", reason="the extra `playground` is not installed here")
 

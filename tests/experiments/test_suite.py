@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from project import ROOT, environment
 
 from rldsl import DQN, PPO
 from rldsl.cli.load import load
 from rldsl.plan.overrides import apply
 from rldsl.plan.plan import make_plan
 from rldsl.spec.experiment import Experiment
+from tests.project import ROOT, environment
 
 EXPERIMENTS = ROOT / "experiments"
 FAMILIES = ("classic", "box2d", "mujoco", "atari", "playground")

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from project import until
 
 from rldsl import Classic, Local, Random, SpecError, experiment
 from rldsl.launch.jobs import Job, JobMaker
@@ -17,6 +16,7 @@ from rldsl.plan.overrides import Overridden
 from rldsl.plan.plan import make_plan
 from rldsl.store.errors import CannotWrite
 from rldsl.train import __main__ as worker
+from tests.project import until
 
 SLEEP = "import time; print('ready', flush=True); time.sleep(60)"
 

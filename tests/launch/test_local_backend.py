@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from project import until
 
 from rldsl.launch import machine
 from rldsl.launch.job_records import new_submission
@@ -15,6 +14,7 @@ from rldsl.launch.jobs import Job, Resources
 from rldsl.launch.local import LocalRun, processes
 from rldsl.launch.local_backend import LocalBackend
 from rldsl.spec.launcher import Local
+from tests.project import until
 
 SLEEP = "import time; print('ready', flush=True); time.sleep(60)"
 

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from project import events
 
 from rldsl import Classic, Random, Slurm, experiment
 from rldsl.launch.backend import QueueUnavailable, Refused
@@ -17,6 +16,7 @@ from rldsl.launch.submit import Submitter, packs_of, reconcile
 from rldsl.plan.existing import Existing, PlannedSession
 from rldsl.plan.overrides import Overridden
 from rldsl.plan.plan import Plan, make_plan
+from tests.project import events
 
 LAUNCHER = Slurm(members=1)
 

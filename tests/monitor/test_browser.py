@@ -16,9 +16,9 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from project import until
 
 from tests.monitor.conftest import SampleRuns
+from tests.project import until
 
 TOKEN = "open-sesame"
 QUIET = ("--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from project import Project
+from tests.project import Project
 
 HEAVY = ("torch", "gymnasium", "jax", "tensorboard", "scipy", "mujoco", "aiohttp", "numpy")
 

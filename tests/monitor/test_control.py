@@ -10,7 +10,6 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from project import Project, until
 
 from rldsl.launch.resume import repeat_command, resume_job
 from rldsl.launch.stop import ask_to_stop
@@ -22,6 +21,7 @@ from rldsl.store.files import replace_json
 from rldsl.store.session_dir import SessionDir
 from tests.monitor.conftest import SampleRuns
 from tests.monitor.drive import Driver, drive
+from tests.project import Project, until
 
 EXPERIMENT = """
     from rldsl import Classic, Random, experiment, main

@@ -14,8 +14,7 @@ from rldsl.nets.mlp import MLPTrunk
 from rldsl.nets.recurrent import RecurrentTrunk
 from rldsl.nets.trunk import Trunk
 from rldsl.spec.net import MLP, Conv, Net, Recurrent
-
-from .conftest import Generators
+from tests.nets.conftest import Generators
 
 ACTIVATIONS = {
     "tanh": nn.Tanh,

@@ -13,8 +13,6 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from agents.tiny import Chain
-from train.packs import PPO_SMALL, session, train
 
 from rldsl import Agent, Atari, Box2D, Classic, Environment, Gym, MuJoCo, Random
 from rldsl.envs.contract import EnvError
@@ -22,6 +20,8 @@ from rldsl.play.enjoy import main
 from rldsl.play.rendering import make_rendered_env
 from rldsl.play.video import VideoRecorder
 from rldsl.store.checkpoint import load_checkpoint
+from tests.agents.tiny import Chain
+from tests.train.packs import PPO_SMALL, session, train
 
 FALLING = Gym("CartPole-v1", num_envs=2)
 

@@ -9,7 +9,6 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from train.packs import CASES, PPO_SMALL, RECURRENT, session, train
 
 import rldsl
 from rldsl import A2C, Agent, Classic, Environment, Gym, MuJoCo, Random, SpecError
@@ -18,6 +17,7 @@ from rldsl.play.enjoy import main
 from rldsl.store.checkpoint import load_checkpoint
 from rldsl.store.errors import StoreError
 from rldsl.store.session_dir import SessionDir
+from tests.train.packs import CASES, PPO_SMALL, RECURRENT, session, train
 
 CARTPOLE, PENDULUM = Classic("CartPole-v1", num_envs=2), Classic("Pendulum-v1", num_envs=2)
 

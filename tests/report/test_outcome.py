@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from project import Project
 
 from rldsl.maths.statistics import interquartile_mean
 from rldsl.plan.existing import Existing
 from rldsl.report.outcome import CURVE_POINTS, outcomes
+from tests.project import Project
 from tests.report.finished import Points, cartpole_plan, finish, outcome_of
 
 

@@ -8,8 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from project import Project, events, until
-
+from tests.project import Project, events, until
 from tests.slurm.cluster import Cluster
 
 AGENT = """

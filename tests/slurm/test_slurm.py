@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
-from project import rows, until, work
 
 from rldsl.launch.slurm_queue import job_states
+from tests.project import rows, until, work
 from tests.slurm.lab import Lab
 
 

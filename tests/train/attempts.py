@@ -8,14 +8,13 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from random import Random
 
-from agents import tiny  # noqa: F401  (a process that reads a plan must know its environments)
-from project import rows, until
-
 from rldsl.plan.overrides import Overridden
 from rldsl.plan.plan import make_plan
 from rldsl.spec.budget import Seeds
 from rldsl.spec.experiment import Experiment, Trial
 from rldsl.spec.session import Session
+from tests.agents import tiny  # noqa: F401  (a process that reads a plan must know its environments)
+from tests.project import rows, until
 
 _server = multiprocessing.get_context("forkserver")
 _server.set_forkserver_preload(["rldsl.agents.ppo", "rldsl.agents.sarsa", "rldsl.train.__main__", "rldsl.envs.classic"])

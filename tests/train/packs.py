@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from agents.tiny import Secret
-from project import rows
 
 from rldsl import (
     A2C,
@@ -35,6 +33,8 @@ from rldsl.spec.experiment import Trial
 from rldsl.spec.session import Session
 from rldsl.store.provenance import Provenance, collect
 from rldsl.train.pack import Pack, open_directories
+from tests.agents.tiny import Secret
+from tests.project import rows
 
 CARTPOLE = Classic("CartPole-v1", num_envs=2)
 PENDULUM = Classic("Pendulum-v1", num_envs=2)

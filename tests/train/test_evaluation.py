@@ -7,16 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from agents.tiny import Bandit, Chain
-from project import work
 
 from rldsl import PPO, Agent, Environment, SpecError, experiment
 from rldsl.spec.budget import Budget, Evaluation
 from rldsl.spec.experiment import Trial
 from rldsl.spec.session import Session
-
-from .attempts import Attempts
-from .packs import CASES, PPO_SMALL, curve, session, train
+from tests.agents.tiny import Bandit, Chain
+from tests.project import work
+from tests.train.attempts import Attempts
+from tests.train.packs import CASES, PPO_SMALL, curve, session, train
 
 EVERY_128 = Evaluation(128, episodes=3)
 

@@ -9,7 +9,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from project import ROOT, Project, events, rows, until, work
+
+from tests.project import ROOT, Project, events, rows, until, work
 
 EXAMPLE = ROOT / "docs" / "examples" / "hill_climbing.py"
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from project import events
-
 from rldsl import Agent
 from rldsl.agents.base import AgentContext, World
 from rldsl.agents.random import RandomAgent
-
-from .packs import CARTPOLE, session, train
+from tests.project import events
+from tests.train.packs import CARTPOLE, session, train
 
 
 class Compiling(Agent, frozen=True):

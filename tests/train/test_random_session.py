@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from project import events, rows, work
 
 from rldsl import Classic, Random
 from rldsl.spec.budget import Budget
@@ -16,6 +15,7 @@ from rldsl.store.errors import AlreadyRunning
 from rldsl.store.provenance import collect
 from rldsl.store.session_dir import SessionDir
 from rldsl.train.pack import Pack, open_directories
+from tests.project import events, rows, work
 
 ORIGIN = collect(["python", "exp.py"], Path())
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from project import events, rows, until, work
 
 from rldsl import PPO, SIL, Gym
 from rldsl.memory import replay
@@ -20,9 +19,9 @@ from rldsl.store.append_only_ring import Segment
 from rldsl.store.checkpoint import checkpoint_frames, load_checkpoint
 from rldsl.store.states import split_state
 from rldsl.train.pack import Pack
-
-from .attempts import Attempts, moments
-from .packs import CARTPOLE, CASES, NORMALIZED, PENDULUM, PPO_SMALL, curve, session, train
+from tests.project import events, rows, until, work
+from tests.train.attempts import Attempts, moments
+from tests.train.packs import CARTPOLE, CASES, NORMALIZED, PENDULUM, PPO_SMALL, curve, session, train
 
 FRAMES = {"a2c_recurrent": 256, "ppo_recurrent": 256, "random": 32_768}
 POINTS = 16

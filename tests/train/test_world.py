@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from agents.tiny import Bandit, Chain, Endless
-from project import rows, work
 
 from rldsl import Agent, Atari, Environment, Random
 from rldsl.agents.base import AgentContext
@@ -20,8 +18,9 @@ from rldsl.store.metrics import read_metrics
 from rldsl.store.session_dir import SessionDir
 from rldsl.train.recorder import Recorder
 from rldsl.train.world import PackWorld
-
-from .packs import CARTPOLE, NORMALIZED, PENDULUM, curve, session, train
+from tests.agents.tiny import Bandit, Chain, Endless
+from tests.project import rows, work
+from tests.train.packs import CARTPOLE, NORMALIZED, PENDULUM, curve, session, train
 
 AGENT = RandomAgent(AgentContext([Random()], [0], Spaces((1,), np.dtype(np.float32), Discrete(2)), 1, frames=1))
 """An agent without metrics."""
