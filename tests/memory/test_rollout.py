@@ -71,7 +71,7 @@ def test_what_a_learner_takes_for_an_end_is_one_and_is_no_cut() -> None:
     """Of three rows one lost a life, one met the time limit, and one goes on."""
     rollout, no, end = RolloutBuffer(1, 1, 3, spaces(), ()), np.zeros(3, bool), np.eye(3, dtype=bool)
     seen, final = np.zeros((3, 3), np.float32), np.ones((1, 3), np.float32)
-    one = Step(seen, np.zeros(3), no, end[1], np.array([1]), final, lost=end[0]).to_learn()
+    one = Step(seen, np.zeros(3), no, end[1], np.array([1]), final, life_lost=end[0]).to_learn()
     rollout.write(0, one, one.reward.reshape(1, 3))
     assert rollout.terminated.tolist() == [[[True, False, False]]]
     assert rollout.ended.tolist() == [[[True, True, False]]]

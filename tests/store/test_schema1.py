@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rldsl.agents.contract import AgentContext
 
 from rldsl import PPO, Classic
+from rldsl.agents.base import AgentContext
 from rldsl.spec.implementation import implementation
 from rldsl.spec.session import Session
 from rldsl.store import (
