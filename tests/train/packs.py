@@ -86,7 +86,7 @@ APART: dict[str, tuple[Any, Any, Any]] = {
     "temperature": (1.0, Linear(1.0, 0.1), 0.5),
     "tau": (0.01, 0.1, 1.0),
     "alpha": (None, None, None),
-    "first_alpha": (0.1, 1.0, 0.5),
+    "init_alpha": (0.1, 1.0, 0.5),
     "target_entropy": (-2.0, None, 0.3),
     "entropy_ratio": (0.5, 0.9, 0.2),
 }
