@@ -8,6 +8,7 @@
 | `<!-- scores -->` ... `<!-- end of scores -->` | scores, from results/*/*.json |
 | `<!-- speed -->` ... `<!-- end of speed -->` | training speed, from results/speed.json |
 | `<!-- environments -->` ... `<!-- end of environments -->` | stepping speed, from results/environments.json |
+| `<!-- ablation -->` ... `<!-- end of ablation -->` | speed with and without own kernels, from results/ablation.json |
 | `<!-- ratio: ppo-cartpole sb3 -->9.1<!-- end -->` | one ratio of results/speed.json, inside a sentence |
 """
 
@@ -102,6 +103,13 @@ def environments() -> str:
     return table(("environment", "rldsl, steps/s", "Gymnasium, steps/s", "ratio"), rows)
 
 
+def ablation() -> str:
+    """One row per workload in results/ablation.json."""
+    medians = json.loads((RESULTS / "ablation.json").read_text())["medians"]
+    rows = ([work, f"{m['default']:,.0f}", f"{m['torch']:,.0f}", f"{m['ratio']:.2f}"] for work, m in medians.items())
+    return table(("workload", "default, frames/s", "`RLDSL_PRODUCTS=torch`, frames/s", "ratio"), rows)
+
+
 def commands() -> str:
     """A section per command: its help, its arguments and its options. Options that commands share come first."""
     app = typer.Typer(add_completion=False)
@@ -171,6 +179,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "scores": scores,
     "speed": speed,
     "environments": environments,
+    "ablation": ablation,
     "commands": commands,
 }
 

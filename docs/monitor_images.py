@@ -61,12 +61,12 @@ async def take(name: str) -> str:
     size, light, keys = SCENES[name]
     app = WatchApp(Path("runs"), light=light)
     async with app.run_test(size=size) as pilot:
-        while not any(_far_enough(session.status) for session in app.seen.values()):
+        while not any(_far_enough(session.status) for session in app.sessions.values()):
             await pilot.pause(0.5)
         for key in keys:
             if key.startswith("@"):
                 table = app.screen.table  # type: ignore[attr-defined]
-                table.cursor = [line.label for line in table.lines].index(key[1:])
+                table.cursor = [row.label for row in table.rows].index(key[1:])
             else:
                 await pilot.press(key)
             await pilot.pause()
