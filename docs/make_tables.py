@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +25,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 import rldsl.cli.commands  # noqa: F401  (imports every module that defines a spec)
-from rldsl.cli.app import OF_A_FILE, OF_RLDSL, _spelled_out
+from rldsl.cli.app import OF_A_FILE, OF_RLDSL
 from rldsl.cli.options import Choice
 from rldsl.spec.base import NoHash, PerMember, Spec
 
@@ -114,7 +115,7 @@ def commands() -> str:
     """A section per command: its help, its arguments and its options. Options that commands share come first."""
     app = typer.Typer(add_completion=False)
     for command in (*OF_A_FILE, *OF_RLDSL):
-        app.command(command.__name__.rstrip("_"))(_spelled_out(command))
+        app.command(command.__name__.rstrip("_"))(_with_shared_options(command))
     group: Any = typer.main.get_command(app)
     shared = set(Choice.__dataclass_fields__) - {"file"}
     train = group.commands["train"]
@@ -127,6 +128,20 @@ def commands() -> str:
         rows = [_option(param) for param in own if param.param_type_name == "option" and param.name != "help"]
         text += table(OPTIONS, rows) if rows else "\n"
     return text
+
+
+def _with_shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A function with the parameters of a command, those of its `choice` spelled out, for typer to inspect."""
+
+    def documented(**_: Any) -> None: ...
+
+    own = inspect.signature(command, eval_str=True).parameters
+    shared = inspect.signature(Choice, eval_str=True).parameters if "choice" in own else {}
+    parameters = [*shared.values(), *(parameter for name, parameter in own.items() if name != "choice")]
+    documented.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    documented.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    documented.__doc__ = command.__doc__
+    return documented
 
 
 OPTIONS = ("option", "default", "meaning")
