@@ -69,7 +69,7 @@ $(VENV)/.installed: $(PROJECT)
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	$(call install,the test tools,$(VENV),--constraint constraints.txt --editable '.[dev]')
-	.ci/chromium $(BIN)/python
+	.ci/chromium
 
 $(VENV)/.installed-docs: $(VENV)/.installed constraints-docs.txt
 	$(call install,the documentation tools,$(VENV),--constraint constraints.txt --constraint constraints-docs.txt --editable '.[docs]')

@@ -8,11 +8,13 @@
 | `<!-- scores -->` ... `<!-- end of scores -->` | scores, from results/*/*.json |
 | `<!-- speed -->` ... `<!-- end of speed -->` | training speed, from results/speed.json |
 | `<!-- environments -->` ... `<!-- end of environments -->` | stepping speed, from results/environments.json |
+| `<!-- ablation -->` ... `<!-- end of ablation -->` | speed with and without own kernels, from results/ablation.json |
 | `<!-- ratio: ppo-cartpole sb3 -->9.1<!-- end -->` | one ratio of results/speed.json, inside a sentence |
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +25,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 import rldsl.cli.commands  # noqa: F401  (imports every module that defines a spec)
-from rldsl.cli.app import OF_A_FILE, OF_RLDSL, _with_options
+from rldsl.cli.app import OF_A_FILE, OF_RLDSL
 from rldsl.cli.options import Choice
 from rldsl.spec.base import NoHash, PerMember, Spec
 
@@ -102,11 +104,18 @@ def environments() -> str:
     return table(("environment", "rldsl, steps/s", "Gymnasium, steps/s", "ratio"), rows)
 
 
+def ablation() -> str:
+    """One row per workload in results/ablation.json."""
+    medians = json.loads((RESULTS / "ablation.json").read_text())["medians"]
+    rows = ([work, f"{m['default']:,.0f}", f"{m['torch']:,.0f}", f"{m['ratio']:.2f}"] for work, m in medians.items())
+    return table(("workload", "default, frames/s", "`RLDSL_PRODUCTS=torch`, frames/s", "ratio"), rows)
+
+
 def commands() -> str:
     """A section per command: its help, its arguments and its options. Options that commands share come first."""
     app = typer.Typer(add_completion=False)
     for command in (*OF_A_FILE, *OF_RLDSL):
-        app.command(command.__name__.rstrip("_"))(_with_options(command))
+        app.command(command.__name__.rstrip("_"))(_with_shared_options(command))
     group: Any = typer.main.get_command(app)
     shared = set(Choice.__dataclass_fields__) - {"file"}
     train = group.commands["train"]
@@ -119,6 +128,20 @@ def commands() -> str:
         rows = [_option(param) for param in own if param.param_type_name == "option" and param.name != "help"]
         text += table(OPTIONS, rows) if rows else "\n"
     return text
+
+
+def _with_shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A function with the parameters of a command, those of its `choice` spelled out, for typer to inspect."""
+
+    def documented(**_: Any) -> None: ...
+
+    own = inspect.signature(command, eval_str=True).parameters
+    shared = inspect.signature(Choice, eval_str=True).parameters if "choice" in own else {}
+    parameters = [*shared.values(), *(parameter for name, parameter in own.items() if name != "choice")]
+    documented.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    documented.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    documented.__doc__ = command.__doc__
+    return documented
 
 
 OPTIONS = ("option", "default", "meaning")
@@ -171,6 +194,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "scores": scores,
     "speed": speed,
     "environments": environments,
+    "ablation": ablation,
     "commands": commands,
 }
 
