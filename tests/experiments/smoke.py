@@ -7,11 +7,17 @@ import math
 from tests.project import ROOT, Project, rows
 
 SHORT = ("--seeds", "1", "--set", "compute.compile=off", "--set", "budget.log_every=512")
-OFF_POLICY = (
-    *("--set", "agent.learning_starts=256"),
-    *("--set", "agent.buffer=4096"),
-    *("--set", "agent.updates_per_frame=0.01"),
-)
+
+
+def short_agents(rollout: int, updates_per_frame: float) -> list[str]:
+    """Options for small rollouts and few updates, so that all agents of a file learn within the frames."""
+    changes = {
+        "agent.rollout": rollout,
+        "agent.learning_starts": 256,
+        "agent.buffer": 4096,
+        "agent.updates_per_frame": updates_per_frame,
+    }
+    return [part for path, value in changes.items() for part in ("--set", f"{path}={value}")]
 
 
 def train(project: Project, file: str, frames: int, *options: str) -> None:

@@ -12,11 +12,9 @@ pytest.importorskip("mujoco_playground", reason="the extra `playground` is not i
 SMALL = ("--set", "env.num_envs=16", "--set", "agent.rollout=32", "--set", "agent.minibatch=128")
 
 
-@pytest.mark.parametrize("task", ["cartpole-swingup", "pendulum-swingup"])
-def test_a_task_of_dm_control_trains(project: Project, task: str) -> None:
-    """Two of 25: JAX compiles each for up to a minute."""
-    train(project, "playground/dm_control.py", 2048, "--only", f"dm-control-{task}/ppo", *SMALL)
-
-
-def test_the_budget_for_a_cpu_trains(project: Project) -> None:
-    train(project, "playground/cpu.py", 2048, "--only", "reacher-easy", *SMALL)
+# Two of 25 tasks: JAX compiles each for up to a minute.
+@pytest.mark.parametrize(
+    ("file", "name"), [("dm_control.py", "dm-control-cartpole-swingup/ppo"), ("cpu.py", "pendulum-swingup/ppo")]
+)
+def test_a_task_of_dm_control_trains(project: Project, file: str, name: str) -> None:
+    train(project, f"playground/{file}", 2048, "--only", name, *SMALL)
