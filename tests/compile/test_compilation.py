@@ -136,6 +136,19 @@ def test_arguments_that_are_the_same_tensor_at_first_may_differ_later() -> None:
     torch.testing.assert_close(compiled.flat, eager.flat)
 
 
+@needs_compiler
+def test_the_path_for_gpus_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a CPU, which is all that is needed to see that its graph and its inputs fit together."""
+    monkeypatch.setattr(inductor, "compile_graph", inductor.compile_in_memory)
+    compilation = Compilation(True, "cuda")
+    eager, compiled = update(), update(compilation)
+    for batch in batches(3):
+        metrics = [one(LR, MAX_NORM, SCALE, batch) for one in (eager, compiled)]
+        torch.testing.assert_close(*metrics, rtol=1e-4, atol=1e-5)
+    assert_same(eager, compiled)
+    assert compilation.notes() == {"compiled": True, "kernels": "torch"}
+
+
 class Counter:
     """A step that uses a tensor which is not an argument, and changes one that is."""
 
