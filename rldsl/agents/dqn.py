@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from rldsl.agents.base import AgentContext
-from rldsl.agents.off_policy import Batch, OffPolicyAgent
+from rldsl.agents.off_policy import OffPolicyAgent
+from rldsl.agents.update import Batch
 from rldsl.maths.losses import huber
 from rldsl.maths.members import member_mean
 from rldsl.maths.off_policy_losses import huber_td_loss
@@ -77,7 +78,7 @@ class DQNAgent(OffPolicyAgent[DQN]):
         if self.update.together == 1:
             return {**batch, "next_q": self.network.q(target, next_observation)}
         next_q = self.network.q(target, next_observation.transpose(0, 1).flatten(1, 2))
-        return {**batch, "next_q": next_q.unflatten(1, (self.update.together, -1)).transpose(0, 1)}
+        return {**batch, "next_q": torch.unflatten(next_q, 1, (self.update.together, -1)).transpose(0, 1)}
 
     def steps_together(self) -> int:
         """Gradient steps per compiled call: those of one vector step, if the target network stays the same for them."""
@@ -115,9 +116,9 @@ class DQNAgent(OffPolicyAgent[DQN]):
         q = np.asarray(policy_output)
         if self.spec.explore == "epsilon":
             explore, random_action = exploration
-            return np.where(explore, random_action, q.argmax(-1))
+            return np.asarray(np.where(explore, random_action, q.argmax(-1)))
         temperature, noise = exploration
-        return (q / temperature + noise).argmax(-1)
+        return np.asarray((q / temperature + noise).argmax(-1))
 
     @property
     def _explore_field(self) -> str:

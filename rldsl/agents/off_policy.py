@@ -13,6 +13,7 @@ from torch import Tensor
 from rldsl.agents.action_space import ActionSpace
 from rldsl.agents.base import AgentContext, Policy, World
 from rldsl.agents.gradient_learner import GradientLearner, as_array
+from rldsl.agents.update import Batch
 from rldsl.maths.streams import stream
 from rldsl.memory.minibatches import Minibatches
 from rldsl.memory.replay import ReplayBuffer
@@ -23,7 +24,6 @@ from rldsl.spec.off_policy import OffPolicy
 from rldsl.store.append_only_ring import AppendOnlyRing
 
 S = TypeVar("S", bound=OffPolicy)
-Batch = dict[str, Tensor]
 
 STEPS_PER_ITERATION = 32
 """Vector steps: few enough for timely checkpoints, enough to hide the overhead of an iteration."""
@@ -101,7 +101,7 @@ class OffPolicyAgent(GradientLearner[S]):
         Returns the metrics of the last step, as `loss_metrics` reads them.
         """
 
-    def _sample(self, calls: int, frame: int) -> list[Batch]:
+    def _sample(self, calls: int, frame: int) -> list[dict[str, Tensor]]:
         """Minibatches for so many calls of the update, all drawn at once."""
         count = calls * self.update.together
         if count not in self._minibatches:

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from rldsl.agents.base import AgentContext
-from rldsl.agents.off_policy import Batch
 from rldsl.agents.soft_actor_critic import SoftAgent, sample_action
+from rldsl.agents.update import Batch
 from rldsl.maths.members import member_mean
 from rldsl.maths.off_policy_losses import combine_critics, critics_loss
 from rldsl.maths.returns import expected_soft_value, td_target

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from rldsl.agents.base import AgentContext
 from rldsl.agents.gradient_learner import as_array
-from rldsl.agents.off_policy import Batch, OffPolicyAgent
-from rldsl.agents.update import Update
+from rldsl.agents.off_policy import OffPolicyAgent
+from rldsl.agents.update import Batch, Update
 from rldsl.maths.distributions import squashed_gaussian_log_prob, squashed_gaussian_sample
 from rldsl.maths.members import member_mean
 from rldsl.maths.off_policy_losses import combine_critics, expected_soft_actor_loss, soft_actor_loss, temperature_loss
@@ -64,8 +64,9 @@ class SoftAgent(OffPolicyAgent[A]):
         coefficients = self.critic_coefficients(frame)
         self.critic_metrics = self.critics(critic_lr, max_grad_norm, coefficients, self.critic_batch(batch))
         if self.updates % self.spec.policy_delay == 0:
-            policy_batch = {name: batch[name] for name in ("observation", "noise") if name in batch}
-            policy_batch["critics"] = self.critics.flat
+            policy_batch = {"observation": batch["observation"], "critics": self.critics.flat}
+            if not self.actions.discrete:
+                policy_batch["noise"] = batch["noise"]
             policy_coefficients = {"target_entropy": self.target_entropy}
             self.policy_metrics = self.update(lr, max_grad_norm, policy_coefficients, policy_batch)
         return self.policy_metrics
@@ -157,7 +158,8 @@ class SoftAgent(OffPolicyAgent[A]):
         return as_array(self.critic_metrics)[:, : len(self.critic_names)]
 
     def diverged(self) -> np.ndarray:
-        return super().diverged() | ~torch.isfinite(self.critics.flat.sum(1)).cpu().numpy()
+        diverged: np.ndarray = super().diverged() | ~torch.isfinite(self.critics.flat.sum(1)).cpu().numpy()
+        return diverged
 
     def reset_diverged(self, member: int) -> None:
         super().reset_diverged(member)

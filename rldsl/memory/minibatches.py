@@ -36,6 +36,6 @@ class Minibatches:
 
     def _by_call(self, tensors: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
         if self._steps_per_call > 1:
-            tensors = {name: tensor.unflatten(0, (-1, self._steps_per_call)) for name, tensor in tensors.items()}
+            tensors = {name: torch.unflatten(tensor, 0, (-1, self._steps_per_call)) for name, tensor in tensors.items()}
         calls = zip(*(tensor.unbind(0) for tensor in tensors.values()), strict=True)
         return [dict(zip(tensors, call, strict=True)) for call in calls]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -26,7 +26,7 @@ NOT_ENDED = -1
 SEGMENT_BYTES = 4_000_000
 """A large ring is checkpointed in files of about this size."""
 MAX_SEGMENTS = 256
-UNCHECKED = "wrap"
+UNCHECKED: Final = "wrap"
 """Mode of `np.take` for indices known to be valid: the default mode copies its output to check them first."""
 
 

@@ -66,9 +66,10 @@ class RolloutBuffer:
         if step.ended.size:
             truncated = ~step.terminated[step.ended]
             if truncated.any():
-                final, final_critic = step.final_observation[truncated], step.final_critic_observation
-                critic = final if self.critic_observation is None else final_critic[truncated]
-                self._truncated.append(_TruncatedRows(t, step.ended[truncated], final, critic))
+                final = critic_final = step.final_observation[truncated]
+                if step.final_critic_observation is not None:
+                    critic_final = step.final_critic_observation[truncated]
+                self._truncated.append(_TruncatedRows(t, step.ended[truncated], final, critic_final))
 
     def truncations(self) -> Truncations:
         """The truncations of this rollout: their final observations are what to bootstrap from."""

@@ -148,4 +148,5 @@ def _as_float(obs: np.ndarray) -> np.ndarray:
 
 def _layer_norm(x: np.ndarray) -> np.ndarray:
     centred = x - x.mean(-1, keepdims=True)
-    return centred / np.sqrt(np.square(centred).mean(-1, keepdims=True) + LAYER_NORM_EPS)
+    normal: np.ndarray = centred / np.sqrt(np.square(centred).mean(-1, keepdims=True) + LAYER_NORM_EPS)
+    return normal

@@ -145,7 +145,7 @@ class ActorCritic(Network):
         return state[..., : self.acting_state_size], state[..., self.acting_state_size :]
 
     def _value_of_sequences(self, params: Mapping[str, Tensor], features: Tensor) -> Tensor:
-        return self._value(params, features.flatten(1, 2)).unflatten(1, features.shape[1:3])
+        return torch.unflatten(self._value(params, features.flatten(1, 2)), 1, features.shape[1:3])
 
     def _policy(self, params: Mapping[str, Tensor], features: Tensor) -> Policy:
         policy: Policy = self.policy_head.forward(scope(params, "actor."), features)

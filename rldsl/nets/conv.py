@@ -96,7 +96,7 @@ class ConvTrunk(FeedForward):
 
     def _convolve_all(self, params: Mapping[str, Tensor], member: int, images: Tensor) -> Tensor:
         """In chunks: feature maps of a whole rollout are so large that malloc would map fresh memory at every call."""
-        return torch.cat([self._convolve(params, member, chunk) for chunk in images.split(CHUNK)])
+        return torch.cat([self._convolve(params, member, chunk) for chunk in torch.split(images, CHUNK)])
 
     def _convolve(self, params: Mapping[str, Tensor], member: int, images: Tensor) -> Tensor:
         """One member, `[B, C, H, W] -> [B, features]`. The backward pass is faster with channels last."""

@@ -141,8 +141,9 @@ def policy_head(
 
 def unflatten_policy(policy: Policy, steps: torch.Size) -> Policy:
     """Unflatten the policy of sequences: `[M, T * N, A]` to `[M, T, N, A]`, and `[M, 1, A]` to `[M, 1, 1, A]`."""
-    if isinstance(policy, Gaussian):
-        mean, log_std = policy
-        log_std = log_std.unflatten(1, steps) if log_std.shape[1] == mean.shape[1] else log_std.unsqueeze(1)
-        return Gaussian(mean.unflatten(1, steps), log_std)
-    return policy.unflatten(1, steps)
+    if not isinstance(policy, Gaussian):
+        return torch.unflatten(policy, 1, steps)
+    mean, log_std = policy
+    state_dependent = log_std.shape[1] == mean.shape[1]
+    log_std = torch.unflatten(log_std, 1, steps) if state_dependent else log_std.unsqueeze(1)
+    return Gaussian(torch.unflatten(mean, 1, steps), log_std)

@@ -48,7 +48,7 @@ class Layout:
 
         The backward pass of one `split` is one `cat`; that of a slice per name would be a tensor of P zeros for each.
         """
-        parts = flat.split(self.sizes, 1)
+        parts = flat.split_with_sizes(self.sizes, 1)
         return {name: part.view(-1, *shape) for (name, shape), part in zip(self.shapes, parts, strict=True)}
 
     def flatten(self, params: Mapping[str, Tensor]) -> Tensor:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+import torch
 from torch import Tensor
 
 from rldsl.envs.contract import Discrete, Spaces
@@ -61,7 +62,7 @@ class QNetwork(Network):
     def unroll(self, params: Mapping[str, Tensor], obs: Tensor, starts: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Q-values `[M, T, N, A]` and states `[M, T, N, S]` of sequences; see `Trunk.unroll`."""
         features, states = self.trunk.unroll(scope(params, "trunk."), obs, starts, state)
-        return self._q(params, features.flatten(1, 2)).unflatten(1, starts.shape[1:]), states
+        return torch.unflatten(self._q(params, features.flatten(1, 2)), 1, starts.shape[1:]), states
 
     def _q(self, params: Mapping[str, Tensor], features: Tensor) -> Tensor:
         q: Tensor = self.head.forward(params, features)

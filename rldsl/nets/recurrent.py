@@ -76,7 +76,7 @@ class RecurrentTrunk(Trunk):
         return state[..., : self.size], state
 
     def unroll(self, params: Mapping[str, Tensor], obs: Tensor, starts: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        inputs = self._inputs(params, obs.flatten(1, 2)).unflatten(1, obs.shape[1:3])
+        inputs = torch.unflatten(self._inputs(params, obs.flatten(1, 2)), 1, obs.shape[1:3])
         states = []
         for x, start in zip(inputs.unbind(1), starts.unbind(1), strict=True):
             state = self._next_state(params, x, state.masked_fill(start.unsqueeze(-1), 0.0))

@@ -14,21 +14,22 @@ from rldsl.nets.heads import Gaussian
 def gumbel_noise(uniform: np.ndarray) -> np.ndarray:
     """-log(-log u), u uniform in [0, 1): the noise that `sample` takes for logits."""
     limits = np.finfo(uniform.dtype)
-    noise = np.clip(uniform, limits.tiny, 1 - limits.epsneg)
+    noise: np.ndarray = np.clip(uniform, limits.tiny, 1 - limits.epsneg)
     np.log(noise, out=noise)
     np.negative(noise, out=noise)
     np.log(noise, out=noise)
-    return np.negative(noise, out=noise)
+    np.negative(noise, out=noise)
+    return noise
 
 
 def sample(policy: NumpyPolicy, noise: np.ndarray) -> np.ndarray:
     """argmax_a(logits_a + noise_a) `[M, N]`, with Gumbel noise (Gumbel 1954; faster here than inverting the cumulative
     distribution, even for two actions), or mean + std * noise `[M, N, A]`, with standard normal noise."""
     if isinstance(policy, Gaussian):
-        actions = np.exp(policy.log_std) * noise
+        actions: np.ndarray = np.exp(policy.log_std) * noise
         actions += policy.mean
         return actions
-    return (policy + noise).argmax(-1)
+    return np.asarray((policy + noise).argmax(-1))
 
 
 def epsilon_greedy_noise(uniform: np.ndarray, epsilon: np.ndarray, actions: int) -> tuple[np.ndarray, np.ndarray]:
@@ -40,4 +41,4 @@ def epsilon_greedy_noise(uniform: np.ndarray, epsilon: np.ndarray, actions: int)
 
 def greedy(policy: NumpyPolicy) -> np.ndarray:
     """The most probable action: argmax_a(logits_a) `[M, N]`, or the mean `[M, N, A]`."""
-    return policy.mean if isinstance(policy, Gaussian) else policy.argmax(-1)
+    return policy.mean if isinstance(policy, Gaussian) else np.asarray(policy.argmax(-1))

@@ -68,7 +68,7 @@ class FeedForward(Trunk):
         return self.forward(params, obs), state
 
     def unroll(self, params: Mapping[str, Tensor], obs: Tensor, starts: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        features = self.forward(params, obs.flatten(1, 2)).unflatten(1, obs.shape[1:3])
+        features = torch.unflatten(self.forward(params, obs.flatten(1, 2)), 1, obs.shape[1:3])
         return features, state.unsqueeze(1).expand(-1, obs.shape[1], -1, -1)
 
 

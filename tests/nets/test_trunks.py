@@ -8,11 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from rldsl.nets import FeedForward, Layout, build_trunk
-from rldsl.nets.conv import PIECE, ConvTrunk
+from rldsl.nets.conv import CHUNK, ConvTrunk
 from rldsl.nets.init import Arrays, stack_members
 from rldsl.nets.mlp import MLPTrunk
 from rldsl.nets.recurrent import RecurrentTrunk
 from rldsl.nets.trunk import Trunk
+from rldsl.spec.errors import SpecError
 from rldsl.spec.net import MLP, Conv, Net, Recurrent
 from tests.nets.conftest import Generators
 
@@ -85,7 +86,7 @@ def test_each_member_of_an_mlp_equals_torch(activation: str, layer_norm: bool, g
         torch.testing.assert_close(features[member], reference_mlp(trunk, params, member)(obs[member]))
 
 
-@pytest.mark.parametrize("images", [5, PIECE + 3])
+@pytest.mark.parametrize("images", [5, CHUNK + 3])
 def test_each_member_of_a_convolution_equals_torch(images: int, generators: Generators) -> None:
     trunk = ConvTrunk.build(SMALL_CONV, IMAGE)
     params, obs = trunk.layout.views(random_like(members(trunk, generators))), torch.rand(3, images, *IMAGE)
@@ -253,5 +254,5 @@ def test_a_net_without_implementation_is_refused() -> None:
     class Nothing(Net, frozen=True):
         kind: str = "nothing"
 
-    with pytest.raises(ValueError, match="implementation"):
+    with pytest.raises(SpecError, match="implementation"):
         build_trunk(Nothing(), (3,))
