@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.experiments.smoke import short_agents, train
+from tests.project import ROOT, Project
 
 FILES = [
     f"{family}/{path.name}"
