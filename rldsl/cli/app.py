@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, get_args
 
@@ -12,7 +13,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
-import rldsl
 from rldsl.cli import commands
 from rldsl.cli.load import Declared, remember
 from rldsl.cli.options import Choice
@@ -93,7 +93,7 @@ class _Group(_FlagHelp, TyperGroup):
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"rldsl {rldsl.__version__}")  # noqa: T201
+        print(f"rldsl {version('rldsl')}")  # noqa: T201
         raise typer.Exit
 
 
