@@ -1,20 +1,27 @@
-# Two commands do everything: `make cartpole` sets up and trains, `make test` sets up and tests.
+# `make cartpole` installs rldsl and trains; `make test` installs what the tests need and runs them.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PROJECT := pyproject.toml constraints.txt
+CLASSIC := $(filter-out %_settings.py,$(wildcard experiments/classic/*.py))
 
-.PHONY: cartpole test test-here test-slurm test-dstack lint bench clean
+.PHONY: cartpole classic test test-here test-slurm test-dstack lint bench tables images docs docs-serve clean
 
 cartpole: $(VENV)/.installed
-	$(BIN)/python experiments/classic/cartpole.py
+	$(BIN)/python experiments/classic/cartpole.py --only ppo
+
+classic: $(VENV)/.installed
+	$(foreach file,$(CLASSIC),$(BIN)/python $(file) &&) true
 
 test: $(VENV)/.installed-dev lint .venv-playground/.installed .venv-dstack/.installed
 	$(MAKE) --jobs 3 --output-sync=target test-here test-slurm test-dstack
-	.venv-playground/bin/python -m pytest tests/envs/test_playground.py
+	.venv-playground/bin/python -m pytest tests/envs/test_playground.py tests/experiments/test_smoke_playground.py
 
-# The three run beside each other: the last two start services of their own, and wait for them most of the time.
+# These three run in parallel: the last two start services of their own and mostly wait for them.
 test-here:
 	$(BIN)/python -m pytest --numprocesses 2 --ignore tests/slurm --ignore tests/dstack
 
@@ -30,35 +37,55 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-$(VENV)/.installed: $(PROJECT)
-	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
-	touch $@
-
-$(VENV)/.installed-dev: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	touch $@
-
-# JAX and MuJoCo Playground are large, and only their own tests need them.
-.venv-playground/.installed: $(PROJECT) constraints-playground.txt
-	test -d .venv-playground || $(PYTHON) -m venv .venv-playground
-	.venv-playground/bin/python -m pip install --quiet --constraint constraints-playground.txt \
-		--editable '.[playground]' pytest pytest-timeout
-	touch $@
-
-# dstack's server is for tests alone, and one of its packages calls itself `tests`, as ours do.
-.venv-dstack/.installed: constraints-dstack.txt
-	test -d .venv-dstack || $(PYTHON) -m venv .venv-dstack
-	.venv-dstack/bin/python -m pip install --quiet --constraint constraints-dstack.txt 'dstack[server]' paramiko
-	touch $@
-
 bench: $(VENV)/.installed .venv-peers/.installed
 	$(BIN)/python -m benchmarks.compare
 
+# Tables of the documentation, from the specs' field descriptions, the command line and results/*.json.
+tables: $(VENV)/.installed
+	$(BIN)/python docs/make_tables.py
+
+# Screenshots of the documentation, from real runs (a few minutes).
+images: $(VENV)/.installed-dev
+	$(BIN)/python docs/make_images.py
+
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs-serve: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
+# $(call install,WHAT,ENVIRONMENT,ARGUMENTS OF PIP): creates the environment if needed and prints a line for each
+# large package, so that an installation of minutes is not silent.
+define install
+@echo "Installing $(1) into $(2) ..."
+@test -d $(2) || $(PYTHON) -m venv $(2)
+@$(2)/bin/python -m pip install --disable-pip-version-check $(3) | sed -u -n -E \
+	-e 's/^ *(Downloading|Using cached) ([^ ]* \([0-9.]+ [MG]B\)).*/  \2/p' -e 's/^Installing collected.*/  unpacking/p'
+@touch $@
+endef
+
+$(VENV)/.installed: $(PROJECT)
+	$(call install,rldsl and PyTorch (a few minutes),$(VENV),--constraint constraints.txt --editable .)
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(call install,the test tools,$(VENV),--constraint constraints.txt --editable '.[dev]')
+	.ci/chromium
+
+$(VENV)/.installed-docs: $(VENV)/.installed constraints-docs.txt
+	$(call install,the documentation tools,$(VENV),--constraint constraints.txt --constraint constraints-docs.txt --editable '.[docs]')
+
+# JAX and MuJoCo Playground are large, and only their own tests need them.
+.venv-playground/.installed: $(PROJECT) constraints-playground.txt
+	$(call install,JAX and MuJoCo Playground,.venv-playground,--constraint constraints-playground.txt \
+		--editable '.[playground]' pytest pytest-timeout)
+
+# dstack's server is only for tests; one of its packages is called `tests`, as ours is.
+.venv-dstack/.installed: constraints-dstack.txt
+	$(call install,the dstack server,.venv-dstack,--constraint constraints-dstack.txt 'dstack[server]' paramiko)
+
 .venv-peers/.installed: benchmarks/peers-requirements.txt
-	test -d .venv-peers || $(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet --requirement benchmarks/peers-requirements.txt
-	touch $@
+	$(call install,Stable-Baselines3 and SBX,.venv-peers,--requirement benchmarks/peers-requirements.txt)
 
 clean:
-	rm -rf $(VENV) .venv-peers .venv-playground .venv-dstack .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-peers .venv-playground .venv-dstack site
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

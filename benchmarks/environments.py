@@ -19,9 +19,9 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 
 from rldsl import Atari, Environment, MuJoCo
+from rldsl.envs.bench import speed
 from rldsl.envs.contract import VectorEnv
 from rldsl.spec.implementation import implementation
-from rldsl.train.env_speed import speed
 
 ROWS, THREADS = 16, 2
 GOALS = {"Hopper-v5": 2.2, "HalfCheetah-v5": 2.2, "Humanoid-v5": 1.7, "Pong": 2.0}

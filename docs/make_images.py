@@ -1,6 +1,6 @@
-"""Makes docs/images: the README's own experiment, planned and trained in a real terminal, and the monitor at work.
+"""Creates docs/images: the README's experiment planned and trained in a real terminal, and the monitor.
 
-`python docs/make_images.py` takes a few minutes. The pictures are what the programs showed, nothing is drawn.
+`make images` takes a few minutes. The images are recorded terminal output.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from rich.style import Style
 from rich.text import Text
 
 DOCS = Path(__file__).resolve().parent
-COLUMNS, LINES = 104, 24
+COLUMNS, LINES = 100, 24
 COMMANDS = ("python cartpole.py plan --only ppo --seeds 4", "python cartpole.py --only ppo --seeds 4")
-ENOUGH = 65
-"""Thousands of frames, of the hundred that a session has, at which the picture is taken."""
+CAPTURE_AT = 65
+"""Thousands of frames that every session has reached, out of 100, when the image is taken."""
 
 
 def experiment_file() -> str:
-    """The first Python block of the README: the experiment that its tour is about."""
+    """The first Python block of the README."""
     return re.search(r"```python[^\n]*\n(.*?)```", (DOCS.parent / "README.md").read_text(), re.DOTALL)[1]
 
 
 def frames_shown(screen: pyte.Screen) -> list[float]:
-    """The frames, in thousands, of every session that has a line on the screen."""
+    """The frames, in thousands, of every session on the screen."""
     return [float(number) for line in screen.display for number in re.findall(r"([\d.]+)k/100k +", line)]
 
 
 def screens(directory: Path) -> Iterator[pyte.Screen]:
-    """The terminal as it changes while the commands run in it."""
+    """The terminal after each change, while the commands run in it."""
     script = "\n".join(f"echo '$ {command}'\n{command}" for command in COMMANDS)
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
@@ -67,14 +67,14 @@ def screens(directory: Path) -> Iterator[pyte.Screen]:
         while True:
             stream.feed(os.read(master, 65536))
             yield screen
-    except OSError:  # the commands have ended
+    except OSError:  # the commands have exited
         return
     finally:
         _end(process, master)
 
 
 def _end(process: subprocess.Popen[bytes], master: int) -> None:
-    """Asks the commands to stop, and waits until nobody writes to the terminal any more."""
+    """Stops the commands and waits until nothing writes to the terminal any more."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
     with suppress(OSError):
@@ -85,19 +85,19 @@ def _end(process: subprocess.Popen[bytes], master: int) -> None:
 
 
 def training_screen() -> Text:
-    """The first screen on which every session of the training is far enough."""
+    """The first screen on which every session has reached `CAPTURE_AT`."""
     with tempfile.TemporaryDirectory() as directory:
         Path(directory, "cartpole.py").write_text(experiment_file())
         with closing(screens(Path(directory))) as shown:
             for screen in shown:
                 frames = frames_shown(screen)
-                if len(frames) == 4 and min(frames) > ENOUGH:
+                if len(frames) == 4 and min(frames) > CAPTURE_AT:
                     return as_text(screen)
-    raise SystemExit("the training was never seen at work")
+    raise SystemExit("training ended before the image was taken")
 
 
 def as_text(screen: pyte.Screen) -> Text:
-    """The lines of a terminal with their colours, without the empty ones at the end."""
+    """The lines of a terminal with their colours, without trailing empty lines."""
     lines = [_line(screen, number) for number in range(screen.lines)]
     while lines and not lines[-1].plain.strip():
         lines.pop()
@@ -107,8 +107,8 @@ def as_text(screen: pyte.Screen) -> Text:
 def _line(screen: pyte.Screen, number: int) -> Text:
     text = Text()
     cells = [screen.buffer[number][column] for column in range(screen.columns)]
-    for (colour, bold), alike in groupby(cells, key=lambda cell: (cell.fg, cell.bold)):
-        text.append("".join(cell.data for cell in alike), Style(color=_colour(colour), bold=bold))
+    for (colour, bold), group in groupby(cells, key=lambda cell: (cell.fg, cell.bold)):
+        text.append("".join(cell.data for cell in group), Style(color=_colour(colour), bold=bold))
     text.rstrip()
     return text
 
@@ -125,7 +125,7 @@ def main() -> None:
     console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True)
     console.print(training_screen(), soft_wrap=True)
     svg = console.export_svg(title="rldsl", unique_id="training")
-    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # no fonts from the net
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # no fonts from other hosts
     (DOCS / "images").mkdir(exist_ok=True)
     (DOCS / "images" / "training.svg").write_text(svg)
     monitor_images.make()

@@ -1,109 +1,206 @@
-"""Writes the tables of the documents: of fields, from their own descriptions; of scores and speed, from results/.
+"""Writes the generated parts of README.md and docs/*.md; `python docs/make_tables.py` or `make tables` refreshes them.
 
-A table stands between `<!-- fields: PPO -->` and `<!-- end of fields -->`; `python docs/make_tables.py` writes it anew.
-`<!-- fields: PPO, as ActorCritic -->` leaves out the fields in which PPO is as ActorCritic is. Scores and speed stand
-between `<!-- scores -->` and `<!-- end of scores -->`, and speed and environments likewise.
+| marked by | contents |
+|---|---|
+| `<!-- fields: PPO -->` ... `<!-- end of fields -->` | the fields of a spec, from their descriptions |
+| `<!-- fields: PPO, as ActorCritic -->` | only those that differ from the fields of `ActorCritic` |
+| `<!-- commands -->` ... `<!-- end of commands -->` | the commands and their options |
+| `<!-- scores -->` ... `<!-- end of scores -->` | scores, from results/*/*.json |
+| `<!-- speed -->` ... `<!-- end of speed -->` | training speed, from results/speed.json |
+| `<!-- environments -->` ... `<!-- end of environments -->` | stepping speed, from results/environments.json |
+| `<!-- ablation -->` ... `<!-- end of ablation -->` | speed with and without own kernels, from results/ablation.json |
+| `<!-- ratio: ppo-cartpole sb3 -->9.1<!-- end -->` | one ratio of results/speed.json, inside a sentence |
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import typer
 from pydantic.fields import FieldInfo
 
-import rldsl.cli.commands  # noqa: F401  (every spec is defined once this is there)
+import rldsl.cli.commands  # noqa: F401  (imports every module that defines a spec)
+from rldsl.cli.app import OF_A_FILE, OF_RLDSL
+from rldsl.cli.options import Choice
 from rldsl.spec.base import NoHash, PerMember, Spec
 
 DOCS = Path(__file__).resolve().parent
 RESULTS = DOCS.parent / "results"
-MARKED = re.compile(r"(<!-- fields: (\w+)(?:, as (\w+))? -->\n).*?(<!-- end of fields -->)", re.DOTALL)
+FIELDS = re.compile(r"(<!-- fields: (\w+)(?:, as (\w+))? -->\n).*?(<!-- end of fields -->)", re.DOTALL)
+RATIO = re.compile(r"(<!-- ratio: ([\w-]+) (\w+) -->).*?(<!-- end -->)")
 
 
 def with_tables(text: str) -> str:
-    """A document with its tables as they should be."""
-    text = MARKED.sub(lambda found: f"{found[1]}{table(found[2], found[3])}{found[4]}", text)
-    for name, made in (("scores", scores), ("speed", speed), ("environments", environments)):
+    """A page with its generated parts up to date."""
+    text = FIELDS.sub(lambda match: f"{match[1]}{fields(match[2], match[3])}{match[4]}", text)
+    text = RATIO.sub(lambda match: f"{match[1]}{ratio(match[2], match[3])}{match[4]}", text)
+    for name, make in TABLES.items():
         marked = re.compile(f"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
-        text = marked.sub(lambda found, made=made: f"{found[1]}{made()}{found[2]}", text)
+        text = marked.sub(lambda match, make=make: f"{match[1]}{make()}{match[2]}", text)
     return text
 
 
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table with an empty line before and after it."""
+    head, *body = (f"| {' | '.join(cells)} |\n" for cells in (header, *rows))
+    return f"\n{head}|{'---|' * len(header)}\n{''.join(body)}\n"
+
+
 def scores() -> str:
-    """A line for each trial in results/."""
-    found = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*/*.json"))]
-    rows = (
-        f"| {one['env']} | {one['experiment']} | {one['score']:.1f} | {interval(one)} | {one['n']} "
-        f"| {one['frames']:,} |\n"
-        for one in found
-    )
-    return f"\n| environment | experiment | score | 95% | n | frames |\n|---|---|---|---|---|---|\n{''.join(rows)}\n"
+    """One row per trial in results/."""
+    outcomes = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*/*.json"))]
+    header = ("environment", "experiment", "score", "95% interval of the IQM", "n", "target", "frames")
+    return table(header, map(_score_row, outcomes))
 
 
-def interval(one: dict[str, Any]) -> str:
-    """One seed has none."""
-    return "{:.1f} .. {:.1f}".format(*one["interval_95"]) if one["interval_95"] else "-"
+def _score_row(outcome: dict[str, Any]) -> list[str]:
+    interval, target = outcome["interval_95"], outcome["target"]
+    return [
+        outcome["env"],
+        outcome["experiment"],
+        f"{outcome['score']:.1f}",
+        f"{interval[0]:.1f} .. {interval[1]:.1f}" if interval else "-",
+        str(outcome["n"]),
+        "-" if target is None else f"{target:g}",
+        f"{outcome['frames']:,}",
+    ]
 
 
 def speed() -> str:
-    """A line for each work and peer in results/speed.json."""
-    measured = json.loads((RESULTS / "speed.json").read_text())["medians"]
+    """One row per workload and library in results/speed.json."""
     rows = (
-        f"| {one['work']} | {one['peer']} | {one['ours_fps']:,.0f} | {one['peer_fps']:,.0f} | {one['ratio']:.1f} |\n"
-        for one in measured
-        if one["peer_fps"]
+        [
+            measured["work"],
+            LIBRARIES[measured["peer"]],
+            f"{measured['ours_fps']:,.0f}",
+            f"{measured['peer_fps']:,.0f}",
+            f"{measured['ratio']:.1f}",
+        ]
+        for measured in _medians()
+        if measured["peer_fps"]
     )
-    return f"\n| work | peer | rldsl, fps | peer, fps | ratio |\n|---|---|---|---|---|\n{''.join(rows)}\n"
+    return table(("workload", "compared with", "rldsl, frames/s", "other, frames/s", "ratio"), rows)
+
+
+def ratio(work: str, peer: str) -> str:
+    """How many times as fast as another library rldsl is on a workload."""
+    (measured,) = (m for m in _medians() if (m["work"], m["peer"]) == (work, peer))
+    return f"{measured['ratio']:.1f}"
+
+
+def _medians() -> list[dict[str, Any]]:
+    return json.loads((RESULTS / "speed.json").read_text())["medians"]
 
 
 def environments() -> str:
-    """A line for each environment in results/environments.json."""
-    rows = (
-        f"| {one['env']} | {one['ours']:,.0f} | {one['gymnasium']:,.0f} | {one['ratio']:.1f} |\n"
-        for one in json.loads((RESULTS / "environments.json").read_text())
-    )
-    return f"\n| environment | rldsl | Gymnasium | ratio |\n|---|---|---|---|\n{''.join(rows)}\n"
+    """One row per environment in results/environments.json."""
+    measurements = json.loads((RESULTS / "environments.json").read_text())
+    rows = ([m["env"], f"{m['ours']:,.0f}", f"{m['gymnasium']:,.0f}", f"{m['ratio']:.1f}"] for m in measurements)
+    return table(("environment", "rldsl, steps/s", "Gymnasium, steps/s", "ratio"), rows)
 
 
-def table(name: str, base: str | None) -> str:
-    """The fields of a spec that its base does not have, or has otherwise."""
+def ablation() -> str:
+    """One row per workload in results/ablation.json."""
+    medians = json.loads((RESULTS / "ablation.json").read_text())["medians"]
+    rows = ([work, f"{m['default']:,.0f}", f"{m['torch']:,.0f}", f"{m['ratio']:.2f}"] for work, m in medians.items())
+    return table(("workload", "default, frames/s", "`RLDSL_PRODUCTS=torch`, frames/s", "ratio"), rows)
+
+
+def commands() -> str:
+    """A section per command: its help, its arguments and its options. Options that commands share come first."""
+    app = typer.Typer(add_completion=False)
+    for command in (*OF_A_FILE, *OF_RLDSL):
+        app.command(command.__name__.rstrip("_"))(_with_shared_options(command))
+    group: Any = typer.main.get_command(app)
+    shared = set(Choice.__dataclass_fields__) - {"file"}
+    train = group.commands["train"]
+    text = "\n## Shared options\n\nEvery command that takes a file has these.\n"
+    text += table(OPTIONS, [_option(param) for param in train.params if param.name in shared])
+    for name, command in group.commands.items():
+        arguments = " ".join(_argument(param) for param in command.params if param.param_type_name == "argument")
+        text += f"## {name}\n\n`rldsl {f'{name} {arguments}'.strip()}`\n\n{command.help}\n"
+        own = [param for param in command.params if param.name not in shared]
+        rows = [_option(param) for param in own if param.param_type_name == "option" and param.name != "help"]
+        text += table(OPTIONS, rows) if rows else "\n"
+    return text
+
+
+def _with_shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A function with the parameters of a command, those of its `choice` spelled out, for typer to inspect."""
+
+    def documented(**_: Any) -> None: ...
+
+    own = inspect.signature(command, eval_str=True).parameters
+    shared = inspect.signature(Choice, eval_str=True).parameters if "choice" in own else {}
+    parameters = [*shared.values(), *(parameter for name, parameter in own.items() if name != "choice")]
+    documented.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    documented.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    documented.__doc__ = command.__doc__
+    return documented
+
+
+OPTIONS = ("option", "default", "meaning")
+
+
+def _argument(param: Any) -> str:
+    return param.metavar or (param.name.upper() if param.required else f"[{param.name.upper()}]")
+
+
+def _option(param: Any) -> list[str]:
+    metavar = "" if param.is_flag else f" {param.metavar or param.name.upper()}"
+    default = "" if param.is_flag or param.default in (None, ()) else f"`{param.default}`"
+    return [f"`{param.opts[0]}{metavar}`", default, (param.help or "").replace("|", "\\|")]
+
+
+def fields(name: str, base: str | None) -> str:
+    """The fields of a spec, without those that are the same in its base."""
     inherited = Spec.models[base].model_fields if base else {}
-    fields = {
-        name: field
+    rows = [
+        _field_row(name, field)
         for name, field in Spec.models[name].model_fields.items()
-        if name != "kind" and (name not in inherited or _row(name, field) != _row(name, inherited[name]))
-    }
-    if not fields:
-        return "\nNo field of its own.\n\n"
-    rows = "".join(_row(name, field) for name, field in fields.items())
-    return f"\n| field | default | meaning |\n|---|---|---|\n{rows}\n"
+        if name != "kind" and (name not in inherited or _field_row(name, field) != _field_row(name, inherited[name]))
+    ]
+    return table(("field", "default", "meaning"), rows) if rows else "\nNo fields of its own.\n\n"
 
 
-def _row(name: str, field: FieldInfo) -> str:
+def _field_row(name: str, field: FieldInfo) -> list[str]:
     marks = [mark for mark, kind in (("†", PerMember), ("°", NoHash)) if kind in field.metadata]
-    meaning = (field.description or "As its family has it").replace("|", "\\|")
-    return f"| `{name}`{''.join(marks)} | {_default(field)} | {meaning} |\n"
+    meaning = (field.description or "Same as in its family").replace("|", "\\|")
+    return [f"`{name}`{''.join(marks)}", _default(field), meaning]
 
 
 def _default(field: FieldInfo) -> str:
-    return "required" if field.is_required() else f"`{_written(field.get_default(call_default_factory=True))}`"
+    return "required" if field.is_required() else f"`{_source(field.get_default(call_default_factory=True))}`"
 
 
-def _written(value: Any) -> str:
-    """A default as a person would write it in an experiment."""
+def _source(value: Any) -> str:
+    """A default as one would write it in an experiment file."""
     if not isinstance(value, Spec):
         return repr(value)
     fields = type(value).model_fields
-    said = {name: getattr(value, name) for name, field in fields.items() if name != "kind"}
-    changed = {name: one for name, one in said.items() if one != fields[name].default}
-    shown = (f"{'' if fields[name].kw_only is False else f'{name}='}{_written(one)}" for name, one in changed.items())
-    return f"{type(value).__name__}({', '.join(shown)})"
+    values = {name: getattr(value, name) for name in fields if name != "kind"}
+    changed = {name: set_to for name, set_to in values.items() if set_to != fields[name].default}
+    words = [f"{'' if fields[name].kw_only is False else f'{name}='}{_source(v)}" for name, v in changed.items()]
+    return f"{type(value).__name__}({', '.join(words)})"
+
+
+LIBRARIES = {"sb3": "Stable-Baselines3", "sbx": "SBX"}
+TABLES: dict[str, Callable[[], str]] = {
+    "scores": scores,
+    "speed": speed,
+    "environments": environments,
+    "ablation": ablation,
+    "commands": commands,
+}
 
 
 def main() -> None:
-    for path in sorted(DOCS.glob("*.md")):
+    for path in (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))):
         path.write_text(with_tables(path.read_text()))
 
 

@@ -1,4 +1,4 @@
-"""Makes the pictures of the monitor: real sessions of CartPole, some done, one failed, some under way."""
+"""Creates the images of the monitor: CartPole sessions, some done, one failed, some running."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from rldsl.monitor.app import WatchApp
 
@@ -21,15 +22,15 @@ from rldsl import A2C, PPO, Classic, Linear, Random, experiment, grid, log_unifo
 cartpole = experiment("cartpole").env(Classic("CartPole-v1", num_envs=8)).seeds(3).target(450).log_every(500)
 agent = PPO(rollout=128, minibatch=256, lr=Linear(1e-3, 0))
 
-chance = cartpole.agent(Random()).frames(3e4)
+baseline = cartpole.agent(Random()).frames(3e4)
 clips = cartpole.agent(agent).frames(6e4).search(clip=grid(0.1, 0.2, 0.3)).named("cartpole/clips")
-hasty = cartpole.agent(A2C(lr=1e38, max_grad_norm=None)).frames(3e4).seeds(1)
+diverging = cartpole.agent(A2C(lr=1e38, max_grad_norm=None)).frames(3e4).seeds(1)
 rates = cartpole.agent(agent).frames(3e4).seeds(2).search(gamma=uniform(0.9, 0.999), lr=log_uniform(1e-4, 1e-2))
 rates = rates.random(trials=5).named("cartpole/rates")
 long = cartpole.agent(agent).frames(3e5).seeds(2).named("cartpole/ppo-long")
 
 if __name__ == "__main__":
-    main(chance, clips, hasty, rates, long)
+    main(baseline, clips, diverging, rates, long)
 """
 SCENES = {
     "monitor": ((118, 32), False, ()),
@@ -37,7 +38,7 @@ SCENES = {
     "monitor-search": ((100, 14), True, ("5",)),
     "monitor-80x24": ((80, 24), True, ("slash", *"-status:done", "enter")),
 }
-"""Size, whether it is light, and the keys that lead there; @ goes to a line."""
+"""Size, light theme or not, and the keys to press; `@name` moves the cursor to a line."""
 
 
 def command(*words: str) -> list[str]:
@@ -45,23 +46,27 @@ def command(*words: str) -> list[str]:
 
 
 def train() -> None:
-    """Sessions that are done, and one that fails."""
-    chosen = ("--only", "random", "--only", "cartpole/clips", "--only", "a2c")
-    subprocess.run(command("train", *chosen), stdout=subprocess.DEVNULL, check=False)
+    """Trains sessions that finish and one that fails."""
+    selection = ("--only", "random", "--only", "cartpole/clips", "--only", "a2c")
+    subprocess.run(command("train", *selection), stdout=subprocess.DEVNULL, check=False)
     subprocess.run(command("search"), stdout=subprocess.DEVNULL, check=True)
 
 
+def _far_enough(status: Any) -> bool:
+    return status.state == "running" and status.frame > 1e5
+
+
 async def take(name: str) -> str:
-    """One picture."""
+    """Takes one image."""
     size, light, keys = SCENES[name]
     app = WatchApp(Path("runs"), light=light)
     async with app.run_test(size=size) as pilot:
-        while not any(one.status.state == "running" and one.status.frame > 1e5 for one in app.seen.values()):
+        while not any(_far_enough(session.status) for session in app.sessions.values()):
             await pilot.pause(0.5)
         for key in keys:
             if key.startswith("@"):
                 table = app.screen.table  # type: ignore[attr-defined]
-                table.cursor = [line.label for line in table.lines].index(key[1:])
+                table.cursor = [row.label for row in table.rows].index(key[1:])
             else:
                 await pilot.press(key)
             await pilot.pause()
@@ -70,22 +75,22 @@ async def take(name: str) -> str:
 
 
 def make() -> None:
-    """All pictures, in a directory of its own that is gone afterwards."""
+    """Takes all images, with runs in a temporary directory."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as directory:
         os.chdir(directory)
         Path("cartpole.py").write_text(EXPERIMENT)
         train()
-        under_way = subprocess.Popen(command("train", "--only", "cartpole/ppo-long"), stdout=subprocess.DEVNULL)
+        running = subprocess.Popen(command("train", "--only", "cartpole/ppo-long"), stdout=subprocess.DEVNULL)
         try:
             for name in SCENES:
                 svg = asyncio.run(take(name))
-                svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # no fonts from the net
+                svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # no fonts from other hosts
                 (IMAGES / f"{name}.svg").write_text(svg)
         finally:
             with contextlib.suppress(ProcessLookupError):
-                under_way.send_signal(signal.SIGTERM)
-            under_way.wait()
+                running.send_signal(signal.SIGTERM)
+            running.wait()
             os.chdir(before)
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from project import Project, command_line
+
+from tests.project import Project, command_line
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""An environment and a schedule of one's own, in one file: a corridor whose far end pays."""
+"""An environment and a schedule of your own in one file: a corridor with a reward at its far end."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
@@ -7,12 +7,11 @@ import numpy as np
 from pydantic import Field
 
 from rldsl import A2C, Environment, Schedule, experiment, main
-from rldsl.envs.contract import ALL_ROWS, Discrete, Spaces, Step, VectorEnv
-from rldsl.maths.schedules import value_at
+from rldsl.extend import ALL_ROWS, Discrete, Spaces, Step, VectorEnv, value_at
 
 
 class Corridor(Environment, frozen=True):
-    """The spec: what is written in an experiment, shown in a plan and hashed into an id."""
+    """The spec: what an experiment declares, a plan shows and an id is a hash of."""
 
     kind: Literal["corridor"] = "corridor"
     implementation: ClassVar[str] = "corridor:make_corridor"
@@ -25,12 +24,12 @@ class Corridor(Environment, frozen=True):
 
 
 def make_corridor(spec: Corridor, rows: int, threads: int) -> "CorridorEnv":
-    """What `implementation` names: from the spec to so many rows, on at most so many threads."""
+    """What `implementation` names: makes the environment with so many rows, on at most so many threads."""
     return CorridorEnv(spec.length, rows)
 
 
 class CorridorEnv(VectorEnv):
-    """Starts in a random cell of the first half; action 1 goes on, action 0 goes back; every step costs."""
+    """Starts in a random cell of the first half. Action 1 moves on, action 0 back. Every step costs 0.1."""
 
     exact_resume = True
 
@@ -39,7 +38,7 @@ class CorridorEnv(VectorEnv):
         self.spaces = Spaces((1,), np.dtype(np.float32), Discrete(2))
 
     def reset(self, seeds: Sequence[int]) -> np.ndarray:
-        self.random = [np.random.default_rng(seed) for seed in seeds]
+        self.rngs = [np.random.default_rng(seed) for seed in seeds]
         self.cell, self.steps = np.zeros(self.rows, np.int64), np.zeros(self.rows, np.int64)
         self._begin(np.arange(self.rows))
         return self._observe()
@@ -55,24 +54,24 @@ class CorridorEnv(VectorEnv):
 
     def _begin(self, rows: np.ndarray) -> None:
         for row in rows.tolist():
-            self.cell[row], self.steps[row] = self.random[row].integers(self.length // 2), 0
+            self.cell[row], self.steps[row] = self.rngs[row].integers(self.length // 2), 0
 
     def _observe(self) -> np.ndarray:
         return (self.cell[:, None] / self.length).astype(np.float32)
 
     def state(self, rows: slice = ALL_ROWS) -> dict[str, Any]:
-        random = [one.bit_generator.state for one in self.random[rows]]
-        return {"cell": self.cell[rows].copy(), "steps": self.steps[rows].copy(), "random": random}
+        rngs = [rng.bit_generator.state for rng in self.rngs[rows]]
+        return {"cell": self.cell[rows].copy(), "steps": self.steps[rows].copy(), "rngs": rngs}
 
     def restore(self, state: Mapping[str, Any], rows: slice = ALL_ROWS) -> np.ndarray:
         self.cell[rows], self.steps[rows] = state["cell"], state["steps"]
-        for one, saved in zip(self.random[rows], state["random"], strict=True):
-            one.bit_generator.state = saved
+        for rng, saved in zip(self.rngs[rows], state["rngs"], strict=True):
+            rng.bit_generator.state = saved
         return self._observe()
 
 
 class Triangle(Schedule, frozen=True):
-    """Up to `peak` at half of the session, and down again."""
+    """Rises from 0 to `peak` at half of the session, and falls to 0 again."""
 
     kind: Literal["triangle"] = "triangle"
     peak: float = Field(kw_only=False, gt=0, description="The highest value")
@@ -82,8 +81,8 @@ class Triangle(Schedule, frozen=True):
 
 
 @value_at.register
-def _(rate: Triangle, frame: int, frames: int) -> float:
-    return rate.peak * (1 - abs(2 * frame / frames - 1))
+def _(schedule: Triangle, frame: int, frames: int) -> float:
+    return schedule.peak * (1 - abs(2 * frame / frames - 1))
 
 
 corridor = experiment("corridor").env(Corridor(length=6, num_envs=8)).seeds(2).frames(1e4).target(0.6)

@@ -1,4 +1,4 @@
-"""PPO in an environment of one's own: grid_world.py beside this file registers it."""
+"""PPO in a Gymnasium environment of your own, which grid_world.py beside this file registers."""
 
 from rldsl import PPO, Gym, Wrapper, experiment, main
 

@@ -1,4 +1,4 @@
-"""A Gymnasium environment of one's own, and a wrapper: the way over a grid to a goal that is elsewhere each time."""
+"""A Gymnasium environment and a wrapper of your own: find the way over a grid to a goal at a random place."""
 
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ PIXELS = 32
 
 
 class GridWorld(gymnasium.Env):
-    """Pays 1 at the goal; a step that would leave the grid stays where it is."""
+    """Reward 1 at the goal. A step that would leave the grid has no effect."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 4}
 
@@ -42,7 +42,7 @@ class GridWorld(gymnasium.Env):
 
 
 class Hurry(gymnasium.RewardWrapper):
-    """Every step costs."""
+    """Every step costs `cost`."""
 
     def __init__(self, env: gymnasium.Env, cost: float = 0.01) -> None:
         super().__init__(env)

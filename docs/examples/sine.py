@@ -1,4 +1,4 @@
-"""A network of one's own: the spec is here, its implementation is in sine_net.py."""
+"""A network of your own: the spec is here, the implementation in sine_net.py."""
 
 from typing import ClassVar, Literal
 
@@ -8,7 +8,7 @@ from rldsl import PPO, Classic, Net, experiment, main
 
 
 class Sine(Net, frozen=True):
-    """One layer with a sine behind it."""
+    """One linear layer and a sine."""
 
     kind: Literal["sine"] = "sine"
     implementation: ClassVar[str] = "sine_net:SineTrunk"

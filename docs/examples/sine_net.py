@@ -1,4 +1,4 @@
-"""What the spec `Sine` stands for; imported only where something trains, so that plans need no PyTorch."""
+"""The implementation of the spec `Sine`, in a module of its own so that `plan` does not import PyTorch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,10 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rldsl.nets.init import Arrays
-from rldsl.nets.layout import Layout
-from rldsl.nets.linear import init_linear, linear, linear_shapes
-from rldsl.nets.trunk import FeedForward, as_float
+from rldsl.extend import Arrays, FeedForward, Layout, as_float, init_linear, linear, linear_shapes
 
 
 @dataclass(frozen=True)

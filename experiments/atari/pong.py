@@ -1,7 +1,7 @@
-"""Pong: PPO, for about an hour of one core.
+"""Pong: PPO, for about an hour on one core.
 
-The family's settings are for 1e7 frames of 16 environments; with an eighth of that, half as many environments give
-twice as many policies to learn from.
+The family's settings are for 1e7 frames and 16 environments. This budget is an eighth of that: with 8 environments an
+update needs half as many frames, so there are twice as many updates.
 """
 
 from atari_settings import PPO_OF

@@ -1,44 +1,37 @@
-"""LunarLander-v3: PPO, and double DQN with prioritized replay.
+"""LunarLander-v3: PPO, A2C, DQN, double DQN with prioritized replay, SAC and CrossQ.
 
-The settings were chosen on seeds 0 to 3; the benchmark has seeds of its own.
+The settings of PPO and of prioritized replay were chosen on seeds 0 to 3; the benchmark has seeds of its own.
 """
 
-from rldsl import DQN, MLP, PPO, Box2D, Linear, Prioritized, experiment, main
+from box2d_settings import A2C_OF, CROSSQ_OF, DQN_OF, PPO_OF, SAC_OF
+
+from rldsl import Box2D, Prioritized, experiment, log_uniform, main, uniform
 
 lunar_lander = (
-    experiment("lunar-lander").env(Box2D("LunarLander-v3", num_envs=8)).seeds(4, first=100).log_every(1e3).frames(3e5)
+    experiment("lunar-lander")
+    .env(Box2D("LunarLander-v3", num_envs=8))
+    .seeds(4, first=100)
+    .log_every(1e3)
+    .frames(3e5)
+    .target(200)
 )
 
-ppo = lunar_lander.agent(
-    PPO(
-        gamma=0.999,
-        lam=0.98,
-        lr=Linear(1e-3),
-        entropy=0.001,
-        rollout=128,
-        recompute_advantages=True,
-        normalize_observations=True,
-        normalize_rewards=True,
-    )
-).target(200)
+ppo = lunar_lander.agent(PPO_OF["LunarLander-v3"])
+a2c = lunar_lander.agent(A2C_OF["LunarLander-v3"])
+dqn = lunar_lander.agent(DQN_OF["LunarLander-v3"])
 ddqn_per = (
-    lunar_lander.agent(
-        DQN(
-            double=True,
-            prioritized=Prioritized(beta=0.0),
-            lr=Linear(4e-4, 4e-5),
-            epsilon=Linear(1.0, 0.01, over=50_000),
-            updates_per_frame=0.5,
-            batch=32,
-            buffer=50_000,
-            learning_starts=32,
-            target_every=50,
-            net=MLP((256, 128), activation="relu"),
-        )
-    )
+    lunar_lander.agent(DQN_OF["LunarLander-v3"].with_(prioritized=Prioritized(beta=0.0)))
     .named("lunar-lander/ddqn-per")
     .target(265)
 )
+sac = lunar_lander.agent(SAC_OF["LunarLander-v3"])
+crossq = lunar_lander.agent(CROSSQ_OF["LunarLander-v3"])
+a2c_search = a2c.search(
+    {"agent.lr.start": log_uniform(3e-4, 3e-3), "agent.critic_lr.start": log_uniform(1e-3, 1e-2)},
+    gamma=uniform(0.98, 0.999),
+    lam=uniform(0.9, 1.0),
+    entropy=log_uniform(1e-5, 1e-2),
+).asha(trials=32, grace=5e4, eta=3)
 
 if __name__ == "__main__":
-    main(ppo, ddqn_per)
+    main(ppo, a2c, dqn, ddqn_per, sac, crossq, a2c_search)

@@ -1,4 +1,4 @@
-"""Settings of SAC and CrossQ that the classic tasks share."""
+"""Settings of SAC and CrossQ for the classic tasks: discrete for CartPole and Acrobot, the others for Pendulum."""
 
 from rldsl import MLP, SAC, CrossQ, Linear
 

@@ -1,7 +1,7 @@
-"""CartpoleBalance of MuJoCo Playground: PPO, within some minutes of a CPU.
+"""CartpoleBalance in MuJoCo Playground: PPO, a few minutes on a CPU.
 
-An episode is 1000 steps, so that 2048 environments would end their first ones after 2e6 frames. This budget is half of
-that: 64 environments, longer rollouts and smaller minibatches; the rest is as the family has it.
+An episode has 1000 steps, so with 2048 environments the first episodes would end after 2e6 frames. This budget is half
+of that, with 64 environments, longer rollouts and smaller minibatches; the rest is as the family has it.
 """
 
 from playground_settings import PPO_OF

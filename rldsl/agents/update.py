@@ -152,13 +152,14 @@ class Update:
 
     def _update_rule(self, state: Params) -> Callable[..., None]:
         """The optimizer's update of one tensor, given its gradient, its state and its learning rate."""
-        match self.optimizer:
-            case spec.RMSprop(alpha=alpha, eps=eps):
-                return partial(rmsprop, alpha=alpha, eps=eps)
-            case spec.Adam(betas=(beta1, beta2), eps=eps) | spec.AdamW(betas=(beta1, beta2), eps=eps):
-                corrections = bias_corrections(state[STEP].add_(1), beta1, beta2)
-                return partial(adam, corrections=corrections, beta1=beta1, beta2=beta2, eps=eps)
-        raise TypeError(f"unknown optimizer {type(self.optimizer).__name__}")
+        optimizer = self.optimizer
+        if isinstance(optimizer, spec.RMSprop):
+            return partial(rmsprop, alpha=optimizer.alpha, eps=optimizer.eps)
+        if not isinstance(optimizer, (spec.Adam, spec.AdamW)):
+            raise TypeError(f"unknown optimizer {type(optimizer).__name__}")
+        beta1, beta2 = optimizer.betas
+        corrections = bias_corrections(state[STEP].add_(1), beta1, beta2)
+        return partial(adam, corrections=corrections, beta1=beta1, beta2=beta2, eps=optimizer.eps)
 
     def save(self, member: int) -> dict[str, Any]:
         """The parameters and optimizer state of one member."""

@@ -1,1 +1,1 @@
-"""How a person writes an experiment: immutable, fluent, checked at the line of the mistake."""
+"""Fluent, immutable experiment builders with errors that point at the user's line."""

@@ -1,4 +1,4 @@
-"""The axes of a search, as a person writes them."""
+"""The axes of a search."""
 
 from __future__ import annotations
 
@@ -8,42 +8,34 @@ from typing import Any
 from rldsl.spec.errors import SpecError, line_of_user
 from rldsl.spec.search import Choice, Grid, IntUniform, Listed, LogUniform, Uniform
 
+uniform = Uniform
+"""`uniform(low, high)`: a number sampled uniformly."""
+log_uniform = LogUniform
+"""`log_uniform(low, high)`: a positive number sampled uniformly in its logarithm."""
+int_uniform = IntUniform
+"""`int_uniform(low, high)`: an integer sampled uniformly, both bounds included."""
+
 
 def grid(*values: Any) -> Grid:
-    """Every one of these values is tried."""
+    """Every one of these values is used."""
     return Grid(values)
 
 
 def choice(*values: Any) -> Choice:
-    """One of these values is drawn, all as likely."""
+    """One of these values is sampled, with equal probability."""
     return Choice(values)
-
-
-def uniform(low: float, high: float) -> Uniform:
-    """A number is drawn between two ends."""
-    return Uniform(low, high)
-
-
-def log_uniform(low: float, high: float) -> LogUniform:
-    """A number is drawn between two ends, uniform in its logarithm."""
-    return LogUniform(low, high)
-
-
-def int_uniform(low: int, high: int) -> IntUniform:
-    """A whole number is drawn, both ends included."""
-    return IntUniform(low, high)
 
 
 @dataclass(frozen=True)
 class Zipped:
-    """Axes that move together: their first values, their second ones, ..."""
+    """Axes that vary together: the first values of all, then the second values of all, ..."""
 
     names: tuple[str, ...]
     axis: Listed
 
 
 def zipped(paths: dict[str, Listed] | None = None, /, **axes: Listed) -> Zipped:
-    """Zips axes of one kind and length, as in `.search(zipped(lr=grid(1e-3, 1e-4), clip=grid(0.1, 0.2)))`."""
+    """Zips axes of the same kind and length, as in `.search(zipped(lr=grid(1e-3, 1e-4), clip=grid(0.1, 0.2)))`."""
     named = {**(paths or {}), **axes}
     kinds = {type(axis) for axis in named.values()}
     if kinds not in ({Grid}, {Choice}):

@@ -1,4 +1,7 @@
-"""`experiment("hopper").env(...).agent(...).frames(4e6)`: each call gives a new, checked builder; nothing mutates."""
+"""The experiment builder: `experiment("hopper").env(...).agent(...).frames(4e6)`.
+
+Every method returns a new, validated builder.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +35,13 @@ from rldsl.spec.search import (
 P = ParamSpec("P")
 
 PARTS: Mapping[str, type[Spec]] = {"agent": Agent, "env": Environment, "budget": Budget, "evaluation": Evaluation}
-"""The parts of an experiment that an axis may move, or move a field of."""
+"""The parts of an experiment that can be an axis, as a whole or by one of their fields."""
 
 
 def _checked(
     method: Callable[Concatenate[ExperimentBuilder, P], ExperimentBuilder],
 ) -> Callable[Concatenate[ExperimentBuilder, P], ExperimentBuilder]:
-    """The result of a call is checked as far as it is complete; an error names the caller's line."""
+    """Validates the returned builder as far as it is complete; errors name the user's line."""
 
     @wraps(method)
     def call(self: ExperimentBuilder, /, *args: P.args, **kwargs: P.kwargs) -> ExperimentBuilder:
@@ -54,7 +57,7 @@ def _checked(
 
 @dataclass(frozen=True)
 class ExperimentBuilder:
-    """An experiment in the making. Its fields are what has been said so far; the methods say more."""
+    """An experiment that may still be incomplete. The fields hold the settings so far; use the methods to add more."""
 
     base: str
     label: str | None = None
@@ -72,45 +75,47 @@ class ExperimentBuilder:
 
     @_checked
     def env(self, env: Environment) -> ExperimentBuilder:
-        """What the agent acts in."""
+        """Sets the environment."""
         return replace(self, chosen_env=_expect(env, Environment, ".env"))
 
     @_checked
     def agent(self, agent: Agent) -> ExperimentBuilder:
-        """What learns."""
+        """Sets the agent."""
         return replace(self, chosen_agent=_expect(agent, Agent, ".agent"))
 
     @_checked
     def frames(self, frames: float) -> ExperimentBuilder:
-        """How many agent steps a session trains for, summed over its environments."""
+        """Sets the training budget in agent steps, summed over a session's environments."""
         return replace(self, budget=self._budget(frames=frames), has_frames=True)
 
     @_checked
     def log_every(self, frames: float) -> ExperimentBuilder:
-        """Frames between two log points; a four-hundredth of the budget if never said."""
+        """Sets the number of frames between log points (default: 1/400 of the budget)."""
         return replace(self, budget=self._budget(log_every=frames))
 
     @_checked
     def checkpoint_every(self, frames: float) -> ExperimentBuilder:
-        """Frames between two checkpoints; about every two minutes if never said."""
+        """Sets the number of frames between checkpoints (default: about every two minutes)."""
         return replace(self, budget=self._budget(checkpoint_every=frames))
 
     @_checked
     def seeds(self, count: int, first: int = 0) -> ExperimentBuilder:
-        """How many sessions each trial has, with the seeds `first`, `first + 1`, ..."""
+        """Sets the seeds of each trial: `first`, `first + 1`, ..."""
         seeds = Seeds(count=count, first=first)
         if seeds.first + seeds.count > SEARCH_SEEDS_FROM:
-            raise SpecError(f"seeds from {SEARCH_SEEDS_FROM:,} on are for searches, got {first} and {count} of them")
+            raise SpecError(
+                f"seeds from {SEARCH_SEEDS_FROM:,} on are reserved for searches, got {first} and count {count}"
+            )
         return replace(self, chosen_seeds=seeds)
 
     @_checked
     def target(self, score: float) -> ExperimentBuilder:
-        """The score to reach, for the reader: no part of the work."""
+        """Sets the target score, which is shown next to results and does not affect training."""
         return replace(self, chosen_target=Target(score=score))
 
     @_checked
     def evaluate(self, every: float, episodes: int = 10, deterministic: bool = True) -> ExperimentBuilder:
-        """Episodes without learning, on environments of their own."""
+        """Evaluates the policy every `every` frames in separate environments, without learning."""
         data = {"every": every, "episodes": episodes, "deterministic": deterministic}
         return replace(self, evaluation=Evaluation.parse(data))
 
@@ -118,25 +123,25 @@ class ExperimentBuilder:
     def compute(
         self, device: str = "cpu", compile: Literal["auto", "on", "off"] = "auto", threads: int = 1
     ) -> ExperimentBuilder:
-        """How sessions compute: no part of what they are."""
+        """Sets device, compilation and CPU threads. They are not part of a session's identity."""
         return replace(self, chosen_compute=Compute(device=device, compile=compile, threads=threads))
 
     @_checked
     def on(self, launcher: Launcher) -> ExperimentBuilder:
-        """Where sessions run unless a command says otherwise: no part of what they are."""
+        """Sets where sessions run unless `--on` overrides it. It is not part of a session's identity."""
         return replace(self, launcher=_expect(launcher, Launcher, ".on"))
 
     @_checked
     def named(self, name: str) -> ExperimentBuilder:
-        """What the experiment is called, instead of its base name and its agent's."""
+        """Sets the complete name of the experiment; by default it is derived from the base name and the agent."""
         return replace(self, label=name)
 
     @_checked
     def search(self, /, *zips: Zipped | Mapping[str, Axis], **axes: Axis) -> ExperimentBuilder:
-        """Makes the experiment one of many trials: a grid if every axis is one, otherwise random draws.
+        """Adds search axes. If all of them are grids, every point is trained; otherwise points are sampled at random.
 
-        An axis is named by its field (`gamma=uniform(0.9, 0.99)`), or by a path in a dictionary
-        (`{"agent.net.hidden": grid((64, 64), (256, 256))}`); `env` and `agent` are fields like the others.
+        An axis is given by its field (`gamma=uniform(0.9, 0.99)`) or by a path in a dictionary
+        (`{"agent.net.hidden": grid((64, 64), (256, 256))}`). `env` and `agent` can be axes as well.
         """
         dimensions = tuple(self._dimensions(zips, axes))
         if not dimensions:
@@ -147,22 +152,24 @@ class ExperimentBuilder:
 
     @_checked
     def random(self, trials: int = 16, seed: int = 0) -> ExperimentBuilder:
-        """Draws this many trials at random."""
-        return self._drawn_by(RandomSearch(trials=trials, seed=seed))
+        """Samples `trials` trials at random."""
+        return self._sampled_by(RandomSearch(trials=trials, seed=seed))
 
     @_checked
     def asha(self, trials: int = 16, *, grace: float, eta: int = 3, seed: int = 0) -> ExperimentBuilder:
-        """Draws trials at random; each gets `grace` frames, then one in `eta` goes on to each further rung."""
-        return self._drawn_by(Asha.parse({"kind": "asha", "trials": trials, "grace": grace, "eta": eta, "seed": seed}))
+        """Samples trials at random; all train for `grace` frames, and one in `eta` is promoted at each rung."""
+        return self._sampled_by(
+            Asha.parse({"kind": "asha", "trials": trials, "grace": grace, "eta": eta, "seed": seed})
+        )
 
     @_checked
     def nevergrad(self, trials: int = 16, optimizer: str = "NGOpt", seed: int = 0) -> ExperimentBuilder:
-        """Lets an optimizer of Nevergrad choose each trial from the scores of those before it."""
-        return self._drawn_by(Nevergrad(trials=trials, optimizer=optimizer, seed=seed))
+        """Lets a Nevergrad optimizer choose each trial based on the scores of earlier ones."""
+        return self._sampled_by(Nevergrad(trials=trials, optimizer=optimizer, seed=seed))
 
     @property
     def name(self) -> str:
-        """`hopper/ppo`, `hopper/ppo-search`, or what `.named` said."""
+        """`hopper/ppo`, `hopper/ppo-search`, or the name set by `.named`."""
         if self.label is not None:
             return self.label
         parts = [] if self.chosen_agent is None or "agent" in self._axis_paths() else [self.chosen_agent.kind]
@@ -175,9 +182,9 @@ class ExperimentBuilder:
         return replace(self, base=base)
 
     def build(self) -> Experiment:
-        """The complete experiment."""
-        said = {"env": self.chosen_env, "agent": self.chosen_agent, "frames": self.has_frames or None}
-        if missing := [f".{method}(...)" for method, value in said.items() if value is None]:
+        """The complete experiment; raises SpecError if a required part is missing."""
+        required = {"env": self.chosen_env, "agent": self.chosen_agent, "frames": self.has_frames or None}
+        if missing := [f".{method}(...)" for method, value in required.items() if value is None]:
             calls = " and ".join(missing)
             raise SpecError(f"experiment {self.name!r} is not complete: it needs {calls}", self.where)
         return Experiment.parse(self._parts() | {"name": self.name}, root=self.name)
@@ -198,7 +205,7 @@ class ExperimentBuilder:
     def _budget(self, **changes: float) -> Budget:
         return Budget.parse(self.budget.data() | changes)
 
-    def _drawn_by(self, method: Method) -> ExperimentBuilder:
+    def _sampled_by(self, method: Method) -> ExperimentBuilder:
         if self.chosen_search is None:
             raise SpecError(f".{method.kind} needs axes: call .search(...) first")
         return replace(self, chosen_search=Search(dimensions=self.chosen_search.dimensions, method=method))
@@ -236,16 +243,20 @@ class ExperimentBuilder:
         return path
 
     def _check_value(self, path: str, value: Any) -> None:
-        """A value of an axis against the field that it is for."""
+        """Validates a value of an axis for its field."""
         head, _, rest = path.partition(".")
         part = self._parts()[head]
         PARTS[head].parse(assign(part.data(), rest, value) if rest else value, root=head)
 
     def _check(self) -> None:
-        """What is known so far must fit together; points of a grid are checked as points, not here."""
+        """Checks that the settings so far fit together. The points of a search are checked when it is expanded."""
         if problem := name_problem(self.name):
             raise SpecError(f"the experiment's name {problem}, got {self.name!r}")
-        if self.chosen_agent is None or self.chosen_env is None or self.chosen_search is not None:
+        if self.chosen_search is not None:
+            return
+        if self.evaluation is not None and (problem := self.evaluation.problem(self.budget)):
+            raise SpecError(problem)
+        if self.chosen_agent is None or self.chosen_env is None:
             return
         budget = self.budget if self.has_frames else None
         if problems := list(self.chosen_agent.problems(self.chosen_env, budget)):
@@ -253,7 +264,7 @@ class ExperimentBuilder:
 
 
 def experiment(name: str) -> ExperimentBuilder:
-    """Starts an experiment; `name` is the base of its name."""
+    """Starts an experiment; its full name is `name` and the agent's kind, such as `hopper/ppo`."""
     return ExperimentBuilder(base="", where=line_of_user())._based(name)
 
 

@@ -6,12 +6,19 @@ import sys
 from pathlib import Path
 
 from rldsl.builders.experiment import ExperimentBuilder
-from rldsl.cli.load import captured
+from rldsl.cli.load import captured, check_declared
+from rldsl.spec.errors import SpecError
 from rldsl.spec.experiment import Experiment
 
 
 def main(*experiments: ExperimentBuilder | Experiment) -> None:
-    """The last line of an experiment file: what `python FILE [COMMAND]` does with its experiments."""
+    """The last line of an experiment file: runs the command of `python FILE [COMMAND]` on its experiments."""
+    try:
+        check_declared(experiments)
+    except SpecError as error:
+        if captured(()):
+            raise
+        sys.exit(f"error: {error}")
     if captured(experiments) or _in_worker():
         return
     from rldsl.cli.app import run_file
@@ -20,9 +27,9 @@ def main(*experiments: ExperimentBuilder | Experiment) -> None:
 
 
 def _in_worker() -> bool:
-    """Whether a job imports the file for the classes that it defines, perhaps with an unguarded `main(...)`."""
-    started = getattr(sys.modules["__main__"], "__spec__", None)
-    return started is not None and started.name.startswith("rldsl.train.")
+    """Whether a worker process loads the file for the classes that it defines; `main(...)` may be unguarded."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    return spec is not None and spec.name.startswith(("rldsl.train.", "rldsl.play."))
 
 
 def run() -> None:

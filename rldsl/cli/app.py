@@ -1,17 +1,20 @@
-"""The command line: `python FILE COMMAND` and `rldsl COMMAND FILE` are the same commands."""
+"""The command line: `python FILE COMMAND` and `rldsl COMMAND FILE` run the same commands."""
 
 from __future__ import annotations
 
 import inspect
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, get_args
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.models import OptionInfo
 
 from rldsl.cli import commands
-from rldsl.cli.load import Declared, know
+from rldsl.cli.load import Declared, remember
 from rldsl.cli.options import Choice
 from rldsl.cli.watch import watch
 from rldsl.spec.errors import SpecError
@@ -40,39 +43,79 @@ OF_RLDSL: tuple[Command, ...] = (
 )
 INTERRUPTED = 130
 
-WrongUsage: Any = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException")
-"""An option or argument that is not right; by its version, typer takes it from click or from a click of its own."""
+UsageError: Any = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException")
+"""The base class of usage errors: click's own or, in newer versions of typer, a copy inside typer."""
 
 
 def run_file(file: Path, experiments: Declared, arguments: list[str]) -> int:
-    """What `main(...)` of an experiment file does; without a command, it trains."""
-    know(file, experiments)
+    """Runs the command line of an experiment file; without a command, it trains."""
+    remember(file, experiments)
     if not arguments or (arguments[0].startswith("-") and arguments[0] != "--help"):
         arguments = ["train", *arguments]
     app = _app(f"The experiments of {file.name}; without a command, they are trained.")
     for command in OF_A_FILE:
-        app.command()(_spelled_out(command, file))
+        app.command(cls=_Command)(_with_options(command, file))
     return _run(app, arguments, f"python {file}")
 
 
 def run_rldsl(arguments: list[str]) -> int:
-    """What the console script does."""
+    """Runs the command line of the console script `rldsl`."""
     app = _app("Deep reinforcement learning experiments as code: declare, plan, launch, watch, report.")
+    app.callback()(_version_option)
     for command in (*OF_A_FILE, *OF_RLDSL):
-        app.command(command.__name__.rstrip("_"))(_spelled_out(command))
+        app.command(command.__name__.rstrip("_"), cls=_Command)(_with_options(command))
     return _run(app, arguments, "rldsl")
 
 
 def _app(help: str) -> typer.Typer:
-    return typer.Typer(help=help, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    return typer.Typer(
+        cls=_Group, help=help, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    )
 
 
-def _spelled_out(command: Command, file: Path | None = None) -> Command:
-    """The command with the options of its `choice` as its own; for one file, without the argument that names it."""
+class _FlagHelp:
+    """Shows `--help` as the flag that it is; typer would show it as `--help <bool>`."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)  # type: ignore[misc]  # a mixin of typer's command classes
+        if option is not None:
+            option.metavar = ""
+        return option
+
+
+class _Command(_FlagHelp, TyperCommand):
+    """A command of the application."""
+
+
+class _Group(_FlagHelp, TyperGroup):
+    """The application itself."""
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"rldsl {version('rldsl')}")  # noqa: T201
+        raise typer.Exit
+
+
+def _version_option(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", metavar="", is_eager=True, callback=_print_version, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Options of `rldsl` itself."""
+
+
+def _with_options(command: Command, file: Path | None = None) -> Command:
+    """The command with the options of its `choice` as its own parameters; for a given file, without that argument."""
     own = inspect.signature(command, eval_str=True)
     options = inspect.signature(Choice, eval_str=True).parameters if "choice" in own.parameters else {}
     chosen = [one for name, one in options.items() if file is None or name != "file"]
     parameters = [*chosen, *(one for name, one in own.parameters.items() if name != "choice")]
+    for parameter in parameters:
+        _hide_type_of_flag(parameter)
 
     def call(**given: Any) -> int | None:
         if options:
@@ -86,11 +129,19 @@ def _spelled_out(command: Command, file: Path | None = None) -> Command:
     return call
 
 
+def _hide_type_of_flag(parameter: inspect.Parameter) -> None:
+    """Keeps typer from showing a flag as `--all <bool>`."""
+    kind, *settings = get_args(parameter.annotation) or (None,)
+    for setting in settings:
+        if kind is bool and isinstance(setting, OptionInfo):
+            setting.metavar = ""
+
+
 def _run(app: typer.Typer, arguments: list[str], name: str) -> int:
-    """Runs a command; an error that a person can mend is one sentence."""
+    """Runs a command; an error that the user can fix is printed as one sentence."""
     try:
         return int(app(arguments, prog_name=name, standalone_mode=False) or 0)
-    except WrongUsage as error:
+    except UsageError as error:
         error.show()
         return int(error.exit_code)
     except (SpecError, StoreError) as error:

@@ -1,8 +1,9 @@
-"""The commands. Each is a few lines: what it means is in the rooms below."""
+"""The commands: each parses its arguments, calls the library and shows the result."""
 
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -22,11 +23,11 @@ def train(
     cancel_stale: given.CancelStale = False,
     runs: given.Runs = RUNS,
 ) -> int:
-    """Train what is not done yet. Ctrl-C loses nothing: the same command goes on."""
-    from rldsl.cli.run import run_plan
+    """Train all sessions that are neither done nor failed. Ctrl-C checkpoints; the same command goes on."""
+    from rldsl.cli.run import run
 
-    made = choice.plan(sampled=False, frozen=plan, on=on)
-    return run_plan(made, runs, choice.file, detach=detach, cancel_stale=cancel_stale)
+    selected = choice.plan(sampled=False, frozen=plan, on=on)
+    return run(selected, runs, choice.file, detach=detach, cancel_stale=cancel_stale)
 
 
 def plan(
@@ -37,19 +38,19 @@ def plan(
     on: given.On = None,
     json: given.Json = False,
 ) -> None:
-    """Show what would run: trials, sessions, what differs, what is done already; fail if this machine cannot."""
-    from rldsl.cli.plan_view import print_json, show_place, show_plan
+    """Show what would run: trials, sessions and their states; fail if this machine cannot run them."""
+    from rldsl.cli.plan_view import print_json, show_backend, show_plan
     from rldsl.cli.tables import echo
 
-    made = choice.plan(on=on)
+    selected = choice.plan(on=on)
     if out is not None:
-        made.save(out)
-    lacks = print_json(made, Existing(runs)) if json else show_plan(made, Existing(runs), everything=all)
+        selected.save(out)
+    lacks = print_json(selected, Existing(runs)) if json else show_plan(selected, Existing(runs), everything=all)
     if not json:
-        show_place(made, Existing(runs), asked=on is not None)
+        show_backend(selected, Existing(runs), chosen=on is not None)
     if out is not None and not json:
-        echo(f"written to {out}; `train --plan {out}` runs exactly this")
-    if lacks and made.launcher.same_python:
+        echo(f"written to {out}; `train --plan {shlex.quote(str(out))}` runs exactly this")
+    if lacks and selected.launcher.same_python:
         raise SpecError(lacks)
 
 
@@ -60,14 +61,13 @@ def search(
     cancel_stale: given.CancelStale = False,
     runs: given.Runs = RUNS,
 ) -> int:
-    """Run the searches of the file, on seeds of their own. Ctrl-C loses nothing: the same command goes on."""
-    from rldsl.cli.foreground import show_best
-    from rldsl.cli.run import run_plan
+    """Run the searches of the file, on seeds of their own. Ctrl-C checkpoints; the same command goes on."""
+    from rldsl.cli.run import run, show_best
 
-    made = choice.plan(sampled=True, on=on)
-    code = run_plan(made, runs, choice.file, detach=detach, cancel_stale=cancel_stale)
+    selected = choice.plan(sampled=True, on=on)
+    code = run(selected, runs, choice.file, detach=detach, cancel_stale=cancel_stale)
     if not detach:
-        show_best(made, runs)
+        show_best(selected, runs)
     return code
 
 
@@ -76,10 +76,10 @@ def status(
     runs: given.Runs = RUNS,
     json: given.Json = False,
 ) -> None:
-    """Show how the sessions of the file stand: state, frames, speed, return, and where they wait or run."""
-    from rldsl.cli.status_view import show_with_queues
+    """Show the sessions of the file: state, frames, speed, return, and the jobs that run them."""
+    from rldsl.cli.status_view import show_status
 
-    show_with_queues(choice.plan(), runs, as_json=json)
+    show_status(choice.plan(), runs, as_json=json)
 
 
 def stop(
@@ -89,10 +89,10 @@ def stop(
     ] = None,
     runs: given.Runs = RUNS,
 ) -> None:
-    """Ask the running sessions of the file to checkpoint and stop, and cancel those that wait in a queue."""
-    from rldsl.cli.stop import stop_sessions
+    """Ask running sessions of the file to checkpoint and stop, and cancel their jobs in a queue."""
+    from rldsl.cli.stop import stop
 
-    stop_sessions(choice.plan(), Existing(runs), session or ())
+    stop(choice.plan(), Existing(runs), session or ())
 
 
 def resume(
@@ -101,10 +101,11 @@ def resume(
     detach: given.Detach = False,
     runs: given.Runs = RUNS,
 ) -> int:
-    """Go on with the sessions that were stopped or failed, and start no new ones."""
-    from rldsl.cli.run import run_plan
+    """Resume sessions that were stopped and retry those that failed; start no new ones."""
+    from rldsl.cli.run import run
+    from rldsl.launch.select import RESUME
 
-    return run_plan(choice.plan(on=on), runs, choice.file, states=("resume", "failed"), detach=detach)
+    return run(choice.plan(on=on), runs, choice.file, RESUME, detach=detach)
 
 
 def enjoy(
@@ -113,12 +114,12 @@ def enjoy(
     seed: Annotated[int | None, typer.Option("--seed", metavar="S", help="Of this seed; else the best one.")] = None,
     checkpoint: Annotated[str, typer.Option("--checkpoint", metavar="WHICH", help="best or last.")] = "best",
     episodes: Annotated[int, typer.Option("--episodes", metavar="N", min=1, help="How many to play.")] = 5,
-    stochastic: Annotated[bool, typer.Option("--stochastic", help="Draw actions as in training.")] = False,
-    video: Annotated[Path | None, typer.Option("--video", metavar="DIR", help="Film each episode as an mp4.")] = None,
+    stochastic: Annotated[bool, typer.Option("--stochastic", help="Sample actions as in training.")] = False,
+    video: Annotated[Path | None, typer.Option("--video", metavar="DIR", help="Record each episode as an mp4.")] = None,
     render: Annotated[bool, typer.Option("--render", help="Show a window.")] = False,
     json: given.Json = False,
 ) -> int:
-    """Play episodes with what a session has learned, and film them if asked."""
+    """Play episodes with the policy of a session; --video records them."""
     from rldsl.cli.enjoy import checked, choose, enjoy_session
 
     options = ["--checkpoint", checked(checkpoint), "--episodes", str(episodes)]
@@ -138,15 +139,15 @@ def report(
     from rldsl.cli.report_view import show_outcomes
     from rldsl.report.outcome import outcomes
 
-    made = choice.plan(sampled=False)
-    show_outcomes(outcomes(made, Existing(runs)), out)
+    show_outcomes(outcomes(choice.plan(sampled=False), Existing(runs)), out)
 
 
 def list_(runs: given.Runs = RUNS, json: given.Json = False) -> None:
     """List every session of a run directory."""
-    from rldsl.cli.status_view import of_runs, show
+    from rldsl.cli.status_view import show
+    from rldsl.report.status import run_states
 
-    show(of_runs(runs), as_json=json)
+    show(run_states(runs), as_json=json)
 
 
 def diff(
@@ -161,8 +162,10 @@ def diff(
     show_diff(a, b, runs, as_json=json)
 
 
-def new(directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where; made if it is not there.")]) -> None:
-    """Write a small project of your own: an experiment, a launcher, a README."""
+def new(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The directory; created if it does not exist.")],
+) -> None:
+    """Create a small project: an experiment, a launcher profile, a README."""
     from rldsl.cli.new import write_project
 
     write_project(directory)
@@ -170,10 +173,12 @@ def new(directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where; ma
 
 def envs(
     names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Families, or parts of ids.")] = None,
-    bench: Annotated[bool, typer.Option("--bench", help="Measure steps a second, under random actions.")] = False,
-    num_envs: Annotated[int, typer.Option("--num-envs", metavar="N", min=1, help="Stepped together.")] = 16,
-    threads: Annotated[int, typer.Option("--threads", metavar="N", min=1, help="That step them.")] = 1,
-    seconds: Annotated[float, typer.Option("--seconds", metavar="S", min=0.01, help="For each of them.")] = 1.0,
+    bench: Annotated[bool, typer.Option("--bench", help="Measure steps per second, with random actions.")] = False,
+    num_envs: Annotated[
+        int, typer.Option("--num-envs", metavar="N", min=1, help="Environments that are stepped as one batch.")
+    ] = 16,
+    threads: Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Threads that step them.")] = 1,
+    seconds: Annotated[float, typer.Option("--seconds", metavar="S", min=0.01, help="Seconds per environment.")] = 1.0,
     json: given.Json = False,
 ) -> None:
     """List the environments: spaces, backends, whether resuming is exact, how fast they are."""
@@ -186,7 +191,7 @@ def launchers(
     names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="As for --on; else all.")] = None,
     json: given.Json = False,
 ) -> int:
-    """List the places to run, and check whether jobs could go there from here."""
+    """List the launchers of the project, and check whether jobs can be submitted with them."""
     from rldsl.cli.launchers import show_launchers
 
     return show_launchers(names or (), as_json=json)

@@ -12,14 +12,14 @@ from rldsl.store.runs import Runs
 
 
 def show_diff(a: str, b: str, runs: Path, as_json: bool) -> None:
-    """Prints each difference in a line: what, in the one, in the other."""
+    """Prints a line for each difference: its name, and the values in both sessions."""
     first, second = Runs(runs).find(a), Runs(runs).find(b)
-    found = session_differences(first, second)
+    differences = session_differences(first, second)
     if as_json:
-        print(json.dumps([one._asdict() for one in found], indent=2))  # noqa: T201
+        print(json.dumps([one._asdict() for one in differences], indent=2))  # noqa: T201
         return
-    if not found:
+    if not differences:
         echo(f"{first.id} and {second.id} do not differ")
         return
-    rows = [[one.of, one.name, escape(value(one.a)), escape(value(one.b))] for one in found]
+    rows = [[one.of, one.name, escape(value(one.a)), escape(value(one.b))] for one in differences]
     table(["of", "name", first.id, second.id], rows)

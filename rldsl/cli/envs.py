@@ -1,4 +1,4 @@
-"""The environments as a table: families, ids, spaces, backends, exact resume, and measured speed."""
+"""The command `envs`: environments with their spaces, backends, exact resume and measured speed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rldsl.spec.errors import SpecError, suggestion
 from rldsl.spec.known import ANY_OTHER, Known, known
 
 FOLDED = {"atari": "game", "playground": "task"}
-"""Families that are a line of their own unless they are asked for."""
+"""Families that are shown as one line unless they are named."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the table: an environment, or as many as are folded into it."""
+    """One line of the table: an environment, or a family of `folded` environments."""
 
     first: Known
     folded: int = 1
@@ -38,9 +38,14 @@ class Line:
         return bool(self.first.env.implementation) and not self.missing and self.first is not ANY_OTHER
 
     def data(self) -> dict[str, Any]:
-        """What `--json` says of it."""
+        """The line as JSON."""
         one = self.first
-        facts = {"family": one.env.kind, "id": one.env.id, "observation": one.observation, "actions": one.actions}
+        facts: dict[str, Any] = {
+            "family": one.env.kind,
+            "id": one.env.id,
+            "observation": one.observation,
+            "actions": one.actions,
+        }
         facts |= {"backend": one.backend, "exact_resume": one.exact_resume, "missing": self.missing}
         measured = {} if self.speed is None else {"steps_per_second": self.speed}
         return {**facts, **measured, **({"problem": self.problem} if self.problem else {})}
@@ -48,7 +53,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Bench:
-    """How speeds are measured."""
+    """Parameters of the speed measurement; `rows` environments are stepped as one batch."""
 
     rows: int
     threads: int
@@ -56,8 +61,8 @@ class Bench:
 
 
 def show_envs(names: Sequence[str], bench: Bench | None, as_json: bool) -> None:
-    """Prints the environments that the names mean, all if there are none; measures them if asked."""
-    lines = chosen(names, fold=not as_json or bench is not None)
+    """Prints the environments that match the names, by default all; measures their speed if `bench` is given."""
+    lines = select_envs(names, fold=not as_json or bench is not None)
     if bench is not None:
         lines = list(_measured(lines, bench))
     if as_json:
@@ -66,20 +71,20 @@ def show_envs(names: Sequence[str], bench: Bench | None, as_json: bool) -> None:
         _show(lines, names, bench)
 
 
-def chosen(names: Sequence[str], fold: bool) -> list[Line]:
-    """By family, or by a part of an id, upper and lower case alike."""
+def select_envs(names: Sequence[str], fold: bool) -> list[Line]:
+    """The environments of these families, or with these parts of ids; case does not matter."""
     everything = list(known())
     if not names:
         return _folded(everything) if fold else [Line(one) for one in everything]
-    found = [one for one in everything if any(_means(name, one) for name in names)]
+    matching = [one for one in everything if any(_matches(name, one) for name in names)]
     for name in names:
-        if not any(_means(name, one) for one in found):
+        if not any(_matches(name, one) for one in matching):
             valid = dict.fromkeys([*(one.env.kind for one in everything), *(one.env.id for one in everything)])
             raise SpecError(f"there is no environment {name!r}; {suggestion(name, valid)}")
-    return [Line(one) for one in found]
+    return [Line(one) for one in matching]
 
 
-def _means(name: str, one: Known) -> bool:
+def _matches(name: str, one: Known) -> bool:
     return name.lower() == one.env.kind or name.lower() in one.env.id.lower()
 
 
@@ -93,7 +98,7 @@ def _folded(everything: list[Known]) -> list[Line]:
 
 
 def _measured(lines: list[Line], bench: Bench) -> Iterator[Line]:
-    """Each with its speed; a bar shows how far it is, where there is a terminal."""
+    """The lines with their speeds; on a terminal, a progress bar is shown."""
     from rich.progress import Progress
 
     answers = _answers([one for one in lines if one.measurable], bench)
@@ -111,7 +116,7 @@ def _answers(lines: list[Line], bench: Bench) -> Iterator[dict[str, Any]]:
     options = ["--rows", str(bench.rows), "--threads", str(bench.threads), "--seconds", str(bench.seconds)]
     for one in lines:
         options += ["--env", json.dumps(one.first.env.data())]
-    for text in lines_of_worker("rldsl.train.env_speed", options):
+    for text in lines_of_worker("rldsl.envs.bench", options):
         if text.startswith("{"):
             yield json.loads(text)
 
@@ -144,7 +149,7 @@ def _cells(one: Line, measured: bool) -> list[str]:
 
 
 def _notes(lines: list[Line]) -> Iterator[str]:
-    """What the table has no room for."""
+    """Notes below the table."""
     for one in lines:
         if one.problem:
             yield f"{one.first.env.id} cannot be measured: {one.problem}"

@@ -1,86 +1,65 @@
-"""The experiments of a file: what it hands to `main(...)`."""
+"""The experiments of a file: those that it passes to `main(...)`."""
 
 from __future__ import annotations
 
-import runpy
 import sys
 from collections.abc import Sequence
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from rldsl.builders.experiment import ExperimentBuilder
-from rldsl.spec.errors import SpecError, suggestion
+from rldsl.spec.errors import SpecError, line_of_user
 from rldsl.spec.experiment import Experiment
-from rldsl.spec.launcher import Launcher
+from rldsl.spec.user_file import MAIN, load_user_file
 
 Declared = Sequence[ExperimentBuilder | Experiment]
 
 _loaded: dict[Path, Declared] = {}
-_capturing: list[Declared] | None = None
+_captured: list[Declared] | None = None
+
+
+def check_declared(experiments: Sequence[object]) -> None:
+    """Refuses anything but experiments as arguments of `main(...)`."""
+    if not experiments:
+        raise SpecError("main() needs at least one experiment: main(experiment, ...)", line_of_user())
+    for one in experiments:
+        if isinstance(one, list | tuple):
+            raise SpecError(
+                f"main() takes experiments, got a {type(one).__name__}: unpack it, main(*...)", line_of_user()
+            )
+        if not isinstance(one, ExperimentBuilder | Experiment):
+            given = f"got {type(one).__name__}"
+            raise SpecError(f"main() takes experiments, {given}: experiment(...).agent(...).env(...)", line_of_user())
 
 
 def captured(experiments: Declared) -> bool:
-    """Whether a file is only being looked at, and its experiments have been noted instead of run."""
-    if _capturing is None:
+    """Whether a file is being loaded by another command, which only wants to know its experiments."""
+    if _captured is None:
         return False
-    _capturing.append(experiments)
+    _captured.append(experiments)
     return True
 
 
-def know(file: Path, experiments: Declared) -> None:
-    """Notes the experiments of a file that runs already."""
+def remember(file: Path, experiments: Declared) -> None:
+    """Records the experiments of the file that runs as the main program."""
     _loaded[file.resolve()] = experiments
 
 
 def load(file: Path) -> list[Experiment]:
-    """The experiments that a file declares, complete; the file runs as `python FILE` would run it."""
+    """The complete experiments that a file declares; it is run as `python FILE` would run it."""
     if file.resolve() not in _loaded:
-        _loaded[file.resolve()] = _run(file)
+        _loaded[file.resolve()] = _capture(file)
     return [one.build() if isinstance(one, ExperimentBuilder) else one for one in _loaded[file.resolve()]]
 
 
-def _run(file: Path) -> Declared:
-    global _capturing
-    if not file.is_file():
-        raise SpecError(f"there is no file {file}")
-    _capturing, before = [], (sys.argv, sys.path[:])
-    sys.argv, sys.path[:0] = [str(file)], [str(file.resolve().parent)]
+def _capture(file: Path) -> Declared:
+    global _captured
+    _captured, arguments = [], sys.argv
+    sys.argv = [str(file)]
     try:
-        runpy.run_path(str(file), run_name="__main__")
-        found = [one for declared in _capturing for one in declared]
+        load_user_file(file, MAIN)
+        experiments = [one for declared in _captured for one in declared]
     finally:
-        _capturing, (sys.argv, sys.path[:]) = None, before
-    if not found:
+        _captured, sys.argv = None, arguments
+    if not experiments:
         raise SpecError(f"{file} declares no experiment: its last line should be main(...)")
-    return found
-
-
-def load_launcher(on: str) -> Launcher:
-    """`slurm`: what launchers/slurm.py declares, or that kind as it is; or what the file declares that is named."""
-    file = Path(on if on.endswith(".py") else f"launchers/{on}.py")
-    if file.is_file():
-        return launcher_of(file)
-    if on.endswith(".py"):
-        raise SpecError(f"--on {on}: there is no such file")
-    known = [*Launcher.kinds, *(path.stem for path in launcher_files())]
-    if on not in Launcher.kinds:
-        raise SpecError(f"--on {on}: there is no such launcher; {suggestion(on, known)}")
-    return Launcher.parse(on, root="--on")
-
-
-def launcher_files() -> list[Path]:
-    """The launchers of the project that this command runs in."""
-    return sorted(Path("launchers").glob("*.py"))
-
-
-def launcher_of(file: Path) -> Launcher:
-    """The launcher that a file declares; classes that it defines are there from then on."""
-    name = f"launcher_{file.stem}"
-    spec = spec_from_file_location(name, file)
-    assert spec is not None and spec.loader is not None
-    sys.modules[name] = module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found = [value for value in vars(module).values() if isinstance(value, Launcher)]
-    if len(found) != 1:
-        raise SpecError(f"{file}: the file should declare one launcher, it declares {len(found)}")
-    return found[0]
+    return experiments

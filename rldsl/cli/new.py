@@ -1,7 +1,8 @@
-"""A start for others: a small project that runs as written."""
+"""The command `new`: a small project that runs as written."""
 
 from __future__ import annotations
 
+import shlex
 from importlib.resources import files
 from pathlib import Path
 
@@ -17,7 +18,7 @@ FILES = {
 
 
 def write_project(directory: Path) -> None:
-    """Writes the files of the template; never over what is there."""
+    """Writes the files of the template; existing files are never overwritten."""
     if taken := [name for name in FILES.values() if (directory / name).exists()]:
         raise SpecError(f"{directory} has {', '.join(taken)} already; nothing was written")
     templates = files("rldsl.cli") / "templates"
@@ -27,4 +28,4 @@ def write_project(directory: Path) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text((templates / template).read_text())
     echo(f"wrote {', '.join(FILES.values())} in {directory}")
-    echo(f"next: cd {directory} && python experiments/cartpole.py plan")
+    echo(f"next: cd {shlex.quote(str(directory))} && python experiments/cartpole.py plan")

@@ -1,4 +1,4 @@
-"""The options that commands share, and the plan that they ask for."""
+"""Options that several commands share, and the plan that they select."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from rldsl.cli.load import load, load_launcher
+from rldsl.cli.load import load
+from rldsl.launch.profiles import load_launcher
 from rldsl.plan.overrides import Assignment, Options, Source, apply, parse_set, select
 from rldsl.plan.plan import Plan, load_plan, make_plan
 from rldsl.spec.base import whole
@@ -44,11 +45,11 @@ FrozenPlan: TypeAlias = Annotated[
 On: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--on", metavar="PLACE", help="Where to run: local, slurm, dstack, or a file such as launchers/mine.py."
+        "--on", metavar="LAUNCHER", help="Where to run: local, slurm, dstack, or a file such as launchers/mine.py."
     ),
 ]
 Detach: TypeAlias = Annotated[
-    bool, typer.Option("--detach", help="Return at once; `status` shows how it goes, `stop` ends it.")
+    bool, typer.Option("--detach", help="Return once the jobs are submitted; see `status` and `stop`.")
 ]
 CancelStale: TypeAlias = Annotated[
     bool, typer.Option("--cancel-stale", help="Cancel jobs of these experiments that are no longer in the plan.")
@@ -59,7 +60,7 @@ RUNS = Path("runs")
 
 @dataclass(frozen=True)
 class Choice:
-    """What a command line chose of a file: which experiments, with which overrides."""
+    """The experiments of a file that a command line selects, with its overrides."""
 
     file: File
     only: Only = None
@@ -70,15 +71,15 @@ class Choice:
     seeds: Seeds = None
 
     def plan(self, sampled: bool | None = None, frozen: Path | None = None, on: str | None = None) -> Plan:
-        """The plan; `sampled` chooses searches or all but searches, unless they are asked for by name."""
-        place = None if on is None else load_launcher(on)
+        """The plan of the selected experiments; `sampled` restricts it to searches, or to all but searches."""
+        launcher = None if on is None else load_launcher(on)
         if frozen is not None:
-            made = self._frozen(frozen)
-            return made if place is None else made.on(place)
+            plan = self._frozen(frozen)
+            return plan if launcher is None else plan.on(launcher)
         chosen = select(load(self.file), self.only or ())
         chosen = [one for one in chosen if sampled is None or one.sampled == sampled] or _refuse(chosen, sampled)
-        if place is not None:
-            chosen = [one.model_copy(update={"launcher": place}) for one in chosen]
+        if launcher is not None:
+            chosen = [one.model_copy(update={"launcher": launcher}) for one in chosen]
         return make_plan(apply(chosen, self._sources()))
 
     def _frozen(self, path: Path) -> Plan:
@@ -91,7 +92,7 @@ class Choice:
         given |= {"--frames": self.frames, "--seeds": self.seeds}
         if changed := [name for name, value in given.items() if value]:
             raise SpecError(f"--plan runs a plan exactly as it is: {', '.join(changed)} cannot change it")
-        load(self.file)  # for the agents and environments that it may define
+        load(self.file)  # for agents and environments that it defines
         return load_plan(path)
 
     def _sources(self) -> list[Source]:
@@ -121,5 +122,5 @@ def _whole(option: str, text: str) -> int:
 def _refuse(chosen: Sequence[Experiment], sampled: bool | None) -> list[Experiment]:
     names = ", ".join(one.name for one in chosen)
     if sampled:
-        raise SpecError(f"there is nothing to search: {names} has no axis that is drawn by chance; use train")
+        raise SpecError(f"there is nothing to search: {names} has no axis that is sampled; use train")
     raise SpecError(f"{names} is a search: use the command search, or see it with plan")

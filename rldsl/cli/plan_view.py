@@ -1,4 +1,4 @@
-"""A plan as a person reads it, and as a program does."""
+"""The command `plan`: the sessions of a plan as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from rldsl.cli.tables import echo, escape, table
-from rldsl.launch.contract import place_of
+from rldsl.launch.backend import backend_for
 from rldsl.launch.jobs import LEAST, Resources
 from rldsl.launch.submit import packs_of
 from rldsl.plan.existing import Existing, PlannedSession
@@ -20,13 +20,13 @@ from rldsl.spec.launcher import Local
 from rldsl.store.plan_file import write_plan
 
 LISTED = 40
-"""Sessions that are listed unless all are asked for."""
+"""Sessions that are listed without `--all`."""
 WALKED = 200_000
-"""Trials up to which the whole plan is walked; of a larger one only the first rows are made."""
+"""Trials up to which all sessions are looked up; of a larger plan, only the first trials are made."""
 
 
 def show_plan(plan: Plan, existing: Existing, everything: bool = False) -> str | None:
-    """Prints the experiments, their sessions and the total; returns what this machine lacks to run them."""
+    """Prints experiments, sessions and totals; returns what this machine lacks to run them."""
     walk = everything or plan.trials <= WALKED
     listed = None if everything else LISTED
     for part in plan.parts:
@@ -43,17 +43,17 @@ def show_plan(plan: Plan, existing: Existing, everything: bool = False) -> str |
     return tally.lacks
 
 
-def show_place(plan: Plan, existing: Existing, asked: bool) -> None:
-    """Where it would run, as how many jobs, and what the place says to that; of this machine only if it is asked."""
+def show_backend(plan: Plan, existing: Existing, chosen: bool) -> None:
+    """Prints the number of jobs and what the backend offers; for this machine only if it was `chosen` with --on."""
     launcher = plan.launcher
-    if not asked and isinstance(launcher, Local):
+    if not chosen and isinstance(launcher, Local):
         return
-    planned_sessions = [one for row in islice(plan.rows(), WALKED) for one in existing.planned(row)]
-    waiting = list({one.id: one for one in planned_sessions if one.report.state not in ("done", "running")}.values())
-    jobs = Counter(Resources.of(pack[0].row.trial) for pack in packs_of(waiting, launcher))
+    sessions = {planned.id: planned for row in islice(plan.rows(), WALKED) for planned in existing.planned(row)}
+    missing = [planned for planned in sessions.values() if planned.state not in ("done", "running")]
+    jobs = Counter(Resources.of(pack[0].row.trial) for pack in packs_of(missing, launcher))
     echo(f"[bold]on {launcher.kind}[/bold]: {count(jobs.total(), 'job')}")
     for resources in jobs or [LEAST]:
-        for line in place_of(launcher, existing.runs).offers(resources):
+        for line in backend_for(launcher, existing.runs).offers(resources):
             echo(f"  {escape(line)}")
 
 
@@ -82,9 +82,9 @@ def _show_sessions(shown: list[PlannedSession], existing: Existing) -> None:
 
 
 def _cells(one: PlannedSession, paths: list[str], existing: Existing) -> list[str]:
-    state = one.report.state
+    state = one.state
     differs = [escape(value(one.row.differs[path])) if path in one.row.differs else "" for path in paths]
-    progress = f"{amount(one.report.frame)}/" if state in ("resume", "running", "failed") else ""
+    progress = f"{amount(one.on_disk.frame)}/" if state in ("resume", "running", "failed") else ""
     left = "" if state == "done" else duration(existing.seconds_left(one))
     shown_state = f"[{STYLES[state]}]{state}[/]"
     return [one.row.experiment, one.id, *differs, str(one.seed), shown_state, progress + amount(one.frames), left]
@@ -95,7 +95,7 @@ def _show_total(plan: Plan, tally: _Tally, shown: int, walked: bool) -> None:
         echo(f"[dim]... {plan.sessions - shown:,} more sessions (--all lists them)[/dim]")
     total = f"{count(plan.trials, 'trial')}, {count(plan.sessions, 'session')}"
     if not walked:
-        echo(f"[bold]{total}[/bold], too many to look each one up")
+        echo(f"[bold]{total}[/bold], too many to look up their states")
         return
     states = ", ".join(f"{number:,} {state}" for state, number in tally.states.items())
     work = f", about {duration(tally.seconds)} of work left" if tally.seconds is not None and tally.frames else ""
@@ -103,7 +103,7 @@ def _show_total(plan: Plan, tally: _Tally, shown: int, walked: bool) -> None:
 
 
 class _Tally:
-    """States, frames and time of all sessions seen."""
+    """Totals over sessions: states, frames and time that are left."""
 
     def __init__(self, existing: Existing) -> None:
         self.existing = existing
@@ -114,14 +114,14 @@ class _Tally:
 
     def add(self, planned: PlannedSession) -> None:
         self.lacks = self.lacks or planned.lacks
-        self.states[planned.report.state] += 1
-        self.frames += planned.left
+        self.states[planned.state] += 1
+        self.frames += planned.frames_left
         left = self.existing.seconds_left(planned)
         self.seconds = None if left is None or self.seconds is None else self.seconds + left
 
 
 def print_json(plan: Plan, existing: Existing) -> str | None:
-    """The whole plan with full specs, and how each session stands; returns what this machine lacks to run it."""
+    """Prints the plan with full specs and the state of each session; returns what this machine lacks to run it."""
     tally = _Tally(existing)
     write_plan(sys.stdout, plan.header(), (_row_json(row, tally) for row in plan.rows()))
     return tally.lacks
@@ -139,8 +139,8 @@ def _sessions_json(row: Row, tally: _Tally) -> Iterator[dict[str, Any]]:
             "id": one.id,
             "seed": one.seed,
             "directory": one.directory,
-            "state": one.report.state,
-            "frame": one.report.frame,
+            "state": one.state,
+            "frame": one.on_disk.frame,
             "frames": one.frames,
             "seconds_left": existing.seconds_left(one),
         }

@@ -1,166 +1,172 @@
-"""Training as it goes: a line per session on a terminal, plain lines elsewhere."""
+"""The display of a run: a progress bar per session on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Collection, Sequence
+from itertools import islice
+from typing import Any
 
-from rldsl.cli.tables import console, echo, escape
-from rldsl.plan.existing import PlannedSession
-from rldsl.report.words import amount, duration, value
-from rldsl.store.metrics import MetricsReader, Row
-from rldsl.store.session_dir import SessionDir
+from rldsl.cli.tables import NARROW, console, echo, escape
+from rldsl.launch.job_records import JobRecord
+from rldsl.launch.observer import Ending, FollowedSession
+from rldsl.report.words import amount, count, duration, value
 
-SHOWN = 12
-"""Running sessions that have a line of their own on a terminal."""
-STEPS = 10
-"""Plain lines that each session prints on its way."""
-
-
-@dataclass
-class Followed:
-    """A session that runs, and its last log point."""
-
-    planned: PlannedSession
-    directory: SessionDir
-    reader: MetricsReader
-    row: Row = field(default_factory=dict)
-
-    @classmethod
-    def start(cls, planned: PlannedSession, directory: SessionDir) -> Followed:
-        """Follows a session from what it has written so far."""
-        return cls(planned, directory, MetricsReader(directory.metrics))
-
-    @property
-    def label(self) -> str:
-        """Its experiment, what tells its trial from others, and its seed."""
-        differs = ",".join(f"{path.rpartition('.')[2]}={value(one)}" for path, one in self.planned.row.differs.items())
-        return f"{self.planned.row.experiment}{f' {differs}' if differs else ''} seed {self.planned.seed}"
-
-    def read(self) -> bool:
-        """Reads what is new; whether there was anything."""
-        rows = self.reader.read_new()
-        if rows:
-            self.row = rows[-1]
-        return bool(rows)
-
-    @property
-    def frame(self) -> int:
-        return int(self.row.get("frame") or self.planned.report.frame)
-
-    @property
-    def left(self) -> float | None:
-        """Seconds to go at the speed of the last log point."""
-        speed = self.row.get("fps")
-        return (self.planned.frames - self.frame) / speed if speed else None
-
-    def figures(self) -> dict[str, Any]:
-        """What the display shows."""
-        mean, speed = self.row.get("episode_return"), self.row.get("fps")
-        return {
-            "frames": f"{amount(self.frame)}/{amount(self.planned.frames)}",
-            "fps": "-" if speed is None else amount(speed),
-            "mean": "-" if mean is None else f"{mean:.1f}",
-            "left": duration(self.left),
-        }
-
-
-class Display(Protocol):
-    """What shows the sessions while they run."""
-
-    def __enter__(self) -> Display: ...
-    def __exit__(self, *_: object) -> None: ...
-    def update(self, running: Iterable[Followed]) -> None:
-        """Shows the sessions that run now."""
-
-    def ended(self, one: Followed, state: str) -> None:
-        """Says how a session ended."""
-
-
-class LiveDisplay:
-    """A progress bar per running session."""
-
-    def __init__(self) -> None:
-        from rich.progress import BarColumn, Progress, TextColumn
-
-        def figure(name: str, unit: str = "") -> TextColumn:
-            return TextColumn(f"{{task.fields[{name}]}}{unit}", justify="right")
-
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            figure("frames"),
-            figure("fps", " fps"),
-            TextColumn("return {task.fields[mean]}", justify="right"),
-            figure("left", " left"),
-            console=console(),
-        )
-        self.tasks: dict[str, Any] = {}
-
-    def __enter__(self) -> LiveDisplay:
-        self.progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.progress.stop()
-
-    def update(self, running: Iterable[Followed]) -> None:
-        for one in list(running)[:SHOWN]:
-            self._update(one)
-
-    def _update(self, one: Followed) -> None:
-        id = one.planned.id
-        if id not in self.tasks:
-            fields = one.figures()
-            self.tasks[id] = self.progress.add_task(escape(one.label), total=one.planned.frames, **fields)
-        self.progress.update(self.tasks[id], completed=one.frame, **one.figures())
-
-    def ended(self, one: Followed, state: str) -> None:
-        if (task := self.tasks.pop(one.planned.id, None)) is not None:
-            self.progress.remove_task(task)
-        self.progress.console.print(ending(one, state), soft_wrap=True)
+MOST_BARS = 12
+"""Running sessions that have a progress bar on a terminal."""
+PLAIN_STEPS = 10
+"""Plain lines that each session prints until it ends, at most."""
+MOST_IDS = 6
+COLOURS = {"done": "green", "failed": "red"}
 
 
 class PlainDisplay:
-    """A line when a session starts, at each tenth of its way, and when it ends."""
+    """Prints the events of a run as lines: when a session starts, at each tenth of its budget, when it ends."""
 
     def __init__(self) -> None:
-        self.reported: dict[str, int] = {}
+        self.explained: set[str] = set()
+        """Sessions whose reason to end has been printed."""
+        self._steps: dict[str, int] = {}
 
     def __enter__(self) -> PlainDisplay:
         return self
 
     def __exit__(self, *_: object) -> None:
-        return None
+        sys.stdout.flush()
 
-    def update(self, running: Iterable[Followed]) -> None:
-        for one in running:
-            step = STEPS * one.frame // one.planned.frames
-            if step > self.reported.get(one.planned.id, -1):
-                self.reported[one.planned.id] = step
-                shown = one.figures()
-                said = f"{shown['frames']} frames, {shown['fps']} fps, return {shown['mean']}, {shown['left']} left"
-                self._say(f"{escape(one.label)}: {said if one.row else 'started'}")
-
-    def ended(self, one: Followed, state: str) -> None:
-        self._say(ending(one, state))
-
-    def _say(self, text: str) -> None:
+    def print(self, text: str) -> None:
+        """Prints a line of markup."""
         echo(text)
         sys.stdout.flush()
 
+    def skipped(self, running: int, failed: int) -> None:
+        if running:
+            self.print(f"[yellow]{count(running, 'session')} running already[/yellow]")
+        if failed:
+            retries = "it" if failed == 1 else "them"
+            self.print(f"[yellow]{count(failed, 'session')} failed before; `resume` retries {retries}[/yellow]")
 
-def ending(one: Followed, state: str) -> str:
-    """The line that says how a session ended."""
-    colour = {"done": "green", "failed": "red"}.get(state, "yellow")
-    shown = one.figures()
-    time = duration(one.row.get("seconds")) if one.row else "-"
-    word = "stopped" if state == "resume" else state
-    return f"[{colour}]{word}[/]  {escape(one.label)}: {shown['frames']} frames, return {shown['mean']}, {time}"
+    def already_queued(self, sessions: int) -> None:
+        self.print(f"{count(sessions, 'session')} in the queue already")
+
+    def stale_jobs(self, records: Sequence[JobRecord], cancelled: bool, refusals: Sequence[str]) -> None:
+        jobs = f"{count(len(records), 'job')} in the queue no longer in the plan ({_ids(records)})"
+        if not cancelled:
+            self.print(f"[yellow]{jobs}: --cancel-stale cancels them[/yellow]")
+        else:
+            self.print("; ".join(map(escape, refusals)) if refusals else f"cancelled {jobs}")
+
+    def submitted(self, sessions: int, records: Sequence[JobRecord], backend: str) -> None:
+        jobs = f"{count(len(records), 'job')} to {backend}: {_ids(records)}"
+        self.print(f"submitted {count(sessions, 'session')} as {jobs}")
+
+    def refused(self, accepted: int, reason: str) -> None:
+        self.print(f"[red]only {count(accepted, 'job')} submitted: {escape(reason)}[/red]")
+
+    def stopping(self) -> None:
+        self.print("[yellow]stopping: each session checkpoints first; Ctrl-C again kills them[/yellow]")
+
+    def progress(self, running: Collection[FollowedSession]) -> None:
+        for session in running:
+            step = PLAIN_STEPS * session.frame // session.planned.frames
+            if step > self._steps.get(session.planned.id, -1):
+                self._steps[session.planned.id] = step
+                self.print(f"{escape(_label(session))}: {_progress_line(session) if session.row else 'started'}")
+
+    def ended(self, ending: Ending) -> None:
+        self.print(_ending_line(ending))
+        if ending.reason is None:
+            return
+        self.explained.add(ending.session.planned.id)
+        if not any(ending.reason in line for line in ending.log):
+            self.print(f"  [red]{escape(ending.reason)}[/red]")
+        for line in ending.log:
+            style = "red" if ending.reason in line else "dim"
+            self.print(f"  [{style}]{escape(line)}[/]")
 
 
-def make_display() -> Display:
-    """Live where somebody looks, plain lines otherwise."""
+class LiveDisplay(PlainDisplay):
+    """Shows a progress bar for each running session."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        def column(name: str, prefix: str = "", suffix: str = "") -> TextColumn:
+            return TextColumn(f"{prefix}{{task.fields[{name}]}}{suffix}", justify="right")
+
+        self.bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24 if console().width >= NARROW else 6),
+            column("frames"),
+            column("fps", suffix=" fps"),
+            column("episode_return", prefix="return "),
+            column("left", suffix=" left"),
+            console=console(),
+        )
+        self._tasks: dict[str, Any] = {}
+        self._started = False
+
+    def __exit__(self, *_: object) -> None:
+        if self._started:
+            self.bars.stop()
+
+    def print(self, text: str) -> None:
+        self.bars.console.print(text, soft_wrap=True)
+
+    def progress(self, running: Collection[FollowedSession]) -> None:
+        if running and not self._started:
+            self.bars.start()
+            self._started = True
+        for session in islice(running, MOST_BARS):
+            id, fields = session.planned.id, _fields(session)
+            if id not in self._tasks:
+                label = escape(_label(session))
+                self._tasks[id] = self.bars.add_task(label, total=session.planned.frames, **fields)
+            self.bars.update(self._tasks[id], completed=session.frame, **fields)
+
+    def ended(self, ending: Ending) -> None:
+        if (task := self._tasks.pop(ending.session.planned.id, None)) is not None:
+            self.bars.remove_task(task)
+        super().ended(ending)
+
+
+def make_display() -> PlainDisplay:
+    """Progress bars on a terminal, plain lines otherwise."""
     return LiveDisplay() if console().is_terminal else PlainDisplay()
+
+
+def _label(session: FollowedSession) -> str:
+    """The experiment, the settings that tell its trial from others, and the seed."""
+    row = session.planned.row
+    differs = ",".join(f"{path.rpartition('.')[2]}={value(setting)}" for path, setting in row.differs.items())
+    return f"{row.experiment}{f' {differs}' if differs else ''} seed {session.planned.seed}"
+
+
+def _fields(session: FollowedSession) -> dict[str, Any]:
+    episode_return, fps = session.row.get("episode_return"), session.row.get("fps")
+    return {
+        "frames": f"{amount(session.frame)}/{amount(session.planned.frames)}",
+        "fps": "-" if fps is None else amount(fps),
+        "episode_return": "-" if episode_return is None else f"{episode_return:.1f}",
+        "left": duration(session.seconds_left),
+    }
+
+
+def _progress_line(session: FollowedSession) -> str:
+    fields = _fields(session)
+    shown = (f"{fields['frames']} frames", f"{fields['fps']} fps", f"return {fields['episode_return']}")
+    return f"{', '.join(shown)}, {fields['left']} left"
+
+
+def _ending_line(ending: Ending) -> str:
+    session, fields = ending.session, _fields(ending.session)
+    word = "stopped" if ending.state == "resume" else ending.state
+    seconds = duration(session.row.get("seconds")) if session.row else "-"
+    numbers = f"{fields['frames']} frames, return {fields['episode_return']}, {seconds}"
+    return f"[{COLOURS.get(ending.state, 'yellow')}]{word}[/]  {escape(_label(session))}: {numbers}"
+
+
+def _ids(records: Sequence[JobRecord]) -> str:
+    shown = ", ".join(record.job_id for record in records[:MOST_IDS])
+    return shown + (", ..." if len(records) > MOST_IDS else "")

@@ -1,4 +1,4 @@
-"""Scores as a person reads them, and as files that can be committed."""
+"""The command `report`: scores as a table, and as files that can be committed."""
 
 from __future__ import annotations
 
@@ -12,16 +12,20 @@ from rldsl.store.files import replace_json
 
 
 def show_outcomes(outcomes: list[Outcome], out: Path | None) -> None:
-    """Prints a line for each trial; `out` is a folder for a compact file of each."""
+    """Prints a line for each trial; writes a compact file of each to the folder `out`."""
     if not outcomes:
         echo("no session is done yet")
         return
-    names = ["experiment", "differs", "n", "score", "interquartile mean", "95%", "target", "frames", "time"]
-    right = ("n", "score", "interquartile mean", "95%", "target", "frames", "time")
+    names = ["experiment", "differs", "n", "score", "IQM", "95% of IQM", "target", "frames", "time"]
+    right = ("n", "score", "IQM", "95% of IQM", "target", "frames", "time")
     table(names, [_cells(one) for one in outcomes], right=right)
     echo(
         "[dim]score: mean over seeds of the last 100 log points, each the mean of the last 100 training episodes[/dim]"
     )
+    echo("[dim]IQM: interquartile mean over seeds, with its bootstrap interval; the interval is not of the score[/dim]")
+    for one in outcomes:
+        if seeds := ", ".join(map(str, one.seeds_without_episode)):
+            echo(f"{escape(one.row.experiment)} has no score: no episode ended with seed {seeds}")
     if out is not None:
         _write(outcomes, out)
 
@@ -33,8 +37,8 @@ def _cells(one: Outcome) -> list[str]:
         one.row.experiment,
         escape(", ".join(f"{path} = {value(set_to)}" for path, set_to in one.row.differs.items())),
         str(len(one.runs)),
-        f"{data['score']:.1f}",
-        f"{data['interquartile_mean']:.1f}",
+        "-" if data["score"] is None else f"{data['score']:.1f}",
+        "-" if data["interquartile_mean"] is None else f"{data['interquartile_mean']:.1f}",
         "{:.1f} .. {:.1f}".format(*data["interval_95"]) if data["interval_95"] else "-",
         "" if data["target"] is None else f"{data['target']:g}",
         amount(data["frames"]),

@@ -1,4 +1,4 @@
-"""What commands print: lines with a little markup, and tables; plain and unbroken where the output is no terminal."""
+"""Printing lines with markup and tables; without a terminal, plain text that is never wrapped."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 
 NARROW = 100
-"""Columns of a terminal below which tables are set closer."""
+"""Columns of a terminal below which output is made narrower."""
 
 
 @cache
 def console() -> Console:
-    """The terminal, or whatever the output goes to."""
+    """The console that commands print to."""
     from rich.console import Console
 
     return Console(highlight=False, width=None if sys.stdout.isatty() else 10_000)
 
 
 def escape(text: str) -> str:
-    """Text that is to be shown as it is, whatever brackets it has."""
+    """Text that is shown literally, brackets included."""
     from rich.markup import escape as escaped
 
     return escaped(text)
@@ -36,7 +36,7 @@ def echo(text: str) -> None:
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[str] = ()) -> None:
-    """Prints aligned columns under their names; columns that are empty throughout are left out."""
+    """Prints aligned columns under their names; empty columns are left out."""
     from rich.table import Table
 
     kept = [index for index, _ in enumerate(names) if any(row[index] for row in rows)]

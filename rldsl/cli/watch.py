@@ -46,5 +46,5 @@ def watch(
 
 
 def _drawable() -> bool:
-    """A terminal, or the server that draws for a browser."""
+    """Whether there is a terminal, or a server that draws for a browser."""
     return sys.stdout.isatty() or "TEXTUAL_DRIVER" in os.environ

@@ -33,7 +33,7 @@ class Built(NamedTuple):
 def compile_graph(graph: fx.GraphModule, examples: list[Tensor]) -> Built:
     """Compiles what `torch.compile` traced: for a CPU into a shared library, for a GPU in memory."""
     if any(example.device.type != "cpu" for example in examples):
-        return _compile_for_gpu(graph, examples)
+        return compile_in_memory(graph, examples)
     lowered, inputs = lower(graph, examples)
     hoist_scalars(lowered)
     with_kernels = kernels.with_sparse_products(lowered)
@@ -83,7 +83,8 @@ def load(library: str) -> Graph | None:
     return run
 
 
-def _compile_for_gpu(graph: fx.GraphModule, examples: list[Tensor]) -> Built:
+def compile_in_memory(graph: fx.GraphModule, examples: list[Tensor]) -> Built:
+    """As `torch.compile` does, for GPUs."""
     from torch._inductor.compile_fx import compile_fx
 
     compiled: Any = compile_fx(graph, examples, config_patches=_supported({"size_asserts": False}))

@@ -1,4 +1,4 @@
-"""One step contract for every environment: many rows stepped as one batch."""
+"""Vector environments with one step contract."""
 
 from rldsl.envs.contract import Continuous, Discrete, EnvError, Spaces, Step, VectorEnv
 

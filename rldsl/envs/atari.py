@@ -1,6 +1,7 @@
-"""The games of the Arcade Learning Environment, emulated and preprocessed as one batch in C++."""
+"""Atari games on ale_py's vector environment, which emulates and preprocesses a batch in C++."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from ale_py import roms
@@ -11,13 +12,13 @@ from rldsl.envs.contract import Discrete, EnvError, Spaces, Step, VectorEnv
 from rldsl.spec.environment import Atari
 
 SIDE = 84
-"""Rows and columns of a screen as it is seen: Mnih et al. (2015)."""
+"""Height and width of a preprocessed frame: Mnih et al. (2015)."""
 
 
 class AtariEnv(VectorEnv):
-    """Rows of a game; the score is raw, and what differs from it for learning is in `learning_reward` and `life_lost`.
+    """A batch of one game. Rewards are raw; `learning_reward` and `life_lost` hold what learning uses instead.
 
-    The emulators' states stay in C++, where nothing can save them, so `exact_resume` is False.
+    `exact_resume` is False because ale_py's vector environment cannot save the states of its emulators.
     """
 
     def __init__(self, env: Atari, rows: int, threads: int = 1) -> None:
@@ -27,10 +28,12 @@ class AtariEnv(VectorEnv):
         self.game = env
         self._emulators = _emulators(env, rows, threads)
         self._lives = np.zeros(rows, np.int32)
-        actions = Discrete(int(self._emulators.single_action_space.n))
-        self.spaces = Spaces((env.stack, SIDE, SIDE), np.dtype(np.uint8), actions, env.stack)
+        action_space: Any = self._emulators.single_action_space
+        self._actions = int(action_space.n)
+        self.spaces = Spaces((env.stack, SIDE, SIDE), np.dtype(np.uint8), Discrete(self._actions), env.stack)
 
     def reset(self, seeds: Sequence[int]) -> np.ndarray:
+        observation: np.ndarray
         observation, info = self._emulators.reset(seed=np.array(self._checked_seeds(seeds)))
         self._lives = info["lives"]
         return observation
@@ -40,16 +43,16 @@ class AtariEnv(VectorEnv):
         reward = score.astype(np.float64)
         over = terminated | truncated
         ended = over.nonzero()[0]
-        final_observation = info.get("final_obs", observation)[ended]  # there if a row ended, and only its rows written
+        final_observation = info.get("final_obs", observation)[ended]  # only present if an episode ended
         learning_reward = np.sign(reward) if self.game.clip_rewards else None
         life_lost = (info["lives"] < self._lives) & ~over if self.game.life_loss else None
         self._lives = info["lives"]
         return Step(observation, reward, terminated, truncated, ended, final_observation, learning_reward, life_lost)
 
     def _checked(self, actions: np.ndarray) -> np.ndarray:
-        """An action that the game does not have would leave the emulators waiting for ever."""
-        if actions.min() < 0 or actions.max() >= self.spaces.action.n:
-            raise EnvError(f"The actions of {self.game.id} are 0 to {self.spaces.action.n - 1}, but got {actions}.")
+        """Rejects invalid actions, on which ale_py's vector environment would hang."""
+        if actions.min() < 0 or actions.max() >= self._actions:
+            raise EnvError(f"The actions of {self.game.id} are 0 to {self._actions - 1}, but got {actions}.")
         return actions
 
     def close(self) -> None:
@@ -57,7 +60,7 @@ class AtariEnv(VectorEnv):
 
 
 def _emulators(env: Atari, rows: int, threads: int) -> AtariVectorEnv:
-    """What its constructor would choose otherwise, or may come to choose otherwise, is said here."""
+    """Every option is set explicitly, so that a changed default of ale_py cannot change results."""
     return AtariVectorEnv(
         _rom(env.id),
         rows,
@@ -75,12 +78,12 @@ def _emulators(env: Atari, rows: int, threads: int) -> AtariVectorEnv:
         noop_max=env.noop_max,
         use_fire_reset=env.fire_reset,
         episodic_life=False,
-        life_loss_info=False,  # it would report a lost life and the end of a game as one; the lives tell them apart
+        life_loss_info=False,  # it does not distinguish a lost life from the end of a game; info["lives"] does
         reward_clipping=False,
     )
 
 
 def _rom(game: str) -> str:
-    """The file of a game, named after it as `ALE/MsPacman-v5` is after ms_pacman."""
+    """The ROM id of a game: ms_pacman for MsPacman."""
     files = {rom.title().replace("_", ""): rom for rom in roms.get_all_rom_ids()}
     return files[game]

@@ -1,10 +1,13 @@
-"""What every environment promises: spaces, one step of all rows, and a state that can be saved."""
+"""The base class of all vector environments, their spaces and the result of a step.
+
+A row is one of the environments that are stepped together: index `i` of the first axis of every array.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +15,7 @@ ALL_ROWS = slice(None)
 
 
 class EnvError(Exception):
-    """An environment cannot do what was asked; the message is one sentence for the person who asked."""
+    """An environment cannot be made or cannot do what was asked. The message is one sentence for the user."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Discrete:
 
 @dataclass(frozen=True, eq=False)
 class Continuous:
-    """Action vectors; `low` and `high` are the environment's own bounds, one per dimension, perhaps infinite."""
+    """Action vectors. `low` and `high` are the environment's own bounds per dimension and may be infinite."""
 
     low: np.ndarray
     high: np.ndarray
@@ -39,23 +42,24 @@ class Continuous:
         return np.array_equal(self.low, other.low) and np.array_equal(self.high, other.high)
 
     def rescale(self, actions: np.ndarray) -> np.ndarray:
-        """Map [rows, dim] actions from [-1, 1], clipped to it, affinely onto the bounds, in float64.
+        """Clips [rows, dim] actions to [-1, 1] and maps them affinely to the bounds, in float64.
 
-        A dimension with an infinite bound has no such map: its actions pass through as they are, and only
-        respect the other bound, if that one is finite.
+        Actions of a dimension with an infinite bound are not rescaled, only clipped to the other bound if it is finite.
         """
-        scaled = np.maximum(actions, -1.0, dtype=np.float64)
+        scaled: np.ndarray = np.maximum(actions, -1.0, dtype=np.float64)
         np.minimum(scaled, 1.0, out=scaled)
         scaled += 1.0
         scaled *= self._half_width
         scaled += self.low
         if not self._all_bounded:
             scaled = np.where(self._bounded, scaled, np.maximum(actions, self.low))
-        return np.minimum(scaled, self.high, out=scaled)  # rounding may have passed it
+        np.minimum(scaled, self.high, out=scaled)  # rounding may have exceeded the bound
+        return scaled
 
     @cached_property
     def _bounded(self) -> np.ndarray:
-        return np.isfinite(self.low) & np.isfinite(self.high)
+        bounded: np.ndarray = np.isfinite(self.low) & np.isfinite(self.high)
+        return bounded
 
     @cached_property
     def _all_bounded(self) -> bool:
@@ -68,46 +72,46 @@ class Continuous:
 
 @dataclass(frozen=True)
 class Spaces:
-    """What a policy sees and does in one row, and what a critic sees there."""
+    """Observations and actions of one environment."""
 
     observation_shape: tuple[int, ...]
     observation_dtype: np.dtype
     action: Discrete | Continuous
     stack: int = 1
-    """How many frames the first axis of an observation holds, the newest last; 1 where it holds something else."""
+    """Number of stacked frames in the first axis of an observation, newest last; 1 if frames are not stacked."""
     critic_shape: tuple[int, ...] | None = None
-    """Of the float32 observations that are a critic's own; None: it sees what the policy sees."""
+    """Shape of the critic's privileged float32 observations; None: the critic sees what the policy sees."""
 
 
 class Step(NamedTuple):
-    """What one step of all rows gave.
+    """The result of one step of all rows.
 
-    The arrays may be the environment's own, overwritten by its next `step` or `reset`: copy what you keep.
-    `ended` and the final observations are the caller's. No array shares memory with the environment's dynamics, so
-    writing into one never changes what happens next.
+    Arrays may be buffers of the environment that the next `step` or `reset` overwrites, so copy what you keep.
+    `ended` and the final observations belong to the caller. No array shares memory with the simulation: writing to
+    one does not affect later steps.
     """
 
     observation: np.ndarray
-    """[rows, *shape]: where an episode ended, already the first of the next one (same-step autoreset)."""
+    """[rows, *shape]; after the end of an episode, the first observation of the next one (same-step autoreset)."""
     reward: np.ndarray
     """[rows] float64, raw."""
     terminated: np.ndarray
-    """[rows] bool: the task ended the episode; nothing follows."""
+    """[rows] bool: the episode ended in a terminal state; do not bootstrap."""
     truncated: np.ndarray
-    """[rows] bool: the time limit cut the episode; bootstrap from its final observation, unless also terminated."""
+    """[rows] bool: the time limit ended the episode; bootstrap from the final observation unless also terminated."""
     ended: np.ndarray
-    """[k] rows whose episode ended in this step, ascending."""
+    """[k] indices of the rows whose episode ended in this step, ascending."""
     final_observation: np.ndarray
-    """[k, *shape] the true last observations of those episodes."""
+    """[k, *shape]: the last observations of the episodes that ended."""
     learning_reward: np.ndarray | None = None
-    """[rows] float64: the reward to learn from, where that is not the raw one."""
+    """[rows] float64: the reward to learn from, such as a clipped one; None: the raw reward."""
     life_lost: np.ndarray | None = None
-    """[rows] bool: a life was lost; the episode goes on, but to whoever learns nothing follows."""
+    """[rows] bool: a life was lost. The episode continues, but learning treats it as terminated."""
     final_critic_observation: np.ndarray | None = None
-    """[k, *critic_shape] what a critic saw last of the episodes that ended, where it has observations of its own."""
+    """[k, *critic_shape]: the critic's last observations of the episodes that ended, if it has its own."""
 
     def to_learn(self) -> "Step":
-        """The step as an agent learns from it; what counts for a score is the raw one."""
+        """The step as an agent learns from it. Scores are computed from the raw step."""
         if self.learning_reward is None and self.life_lost is None:
             return self
         reward = self.reward if self.learning_reward is None else self.learning_reward
@@ -116,42 +120,42 @@ class Step(NamedTuple):
 
 
 class VectorEnv(ABC):
-    """Independent rows of one environment, stepped as one batch; each row has its own seed and random stream.
+    """Independent copies of one environment, stepped as one batch, each with its own seed and RNG.
 
-    Rows know nothing of each other: a row alone goes as it goes among others.
+    The trajectory of a row does not depend on the other rows.
     """
 
     rows: int
     spaces: Spaces
-    exact_resume: ClassVar[bool] = False
-    """Whether `state` and `restore` work, and what follows a restore equals what followed the save, bit for bit."""
+    exact_resume: bool = False
+    """Whether `state` and `restore` work and later steps after `restore` are bit-identical to those after `state`."""
 
     @property
     def critic_observation(self) -> np.ndarray | None:
-        """[rows, *critic_shape] float32: what a critic sees beside the latest `observation`, owned as in `Step`.
+        """[rows, *critic_shape] float32: the critic's observation after the last `reset`, `step` or `restore`.
 
-        That is the one of `reset`, `step` or `restore`, whichever was last. None where `spaces` has no `critic_shape`.
+        A buffer of the environment, as in `Step`. None if `spaces.critic_shape` is None.
         """
         return None
 
     @abstractmethod
     def reset(self, seeds: Sequence[int]) -> np.ndarray:
-        """Seed every row, start an episode in each, and give the [rows, *shape] observations (owned as in `Step`)."""
+        """Seeds every row, starts an episode in each and returns the [rows, *shape] observations."""
 
     @abstractmethod
     def step(self, actions: np.ndarray) -> Step:
-        """Act in every row: int [rows] if discrete; [rows, dim] in [-1, 1], as `Continuous.rescale` has it, if not."""
+        """Applies actions: int [rows] if discrete, otherwise [rows, dim] in [-1, 1] (see `Continuous.rescale`)."""
 
     def state(self, rows: slice = ALL_ROWS) -> dict[str, Any]:
-        """All that `restore` needs for some rows: a nested dict of arrays and JSON-able values, all of them copies."""
+        """The state of some rows for `restore`: a nested dict of arrays and JSON-compatible values, all copies."""
         raise EnvError(f"{type(self).__name__} cannot save its state, so a run in it cannot be resumed exactly.")
 
     def restore(self, state: Mapping[str, Any], rows: slice = ALL_ROWS) -> np.ndarray:
-        """Some rows go on from a saved state, in place of `reset`; gives the observations of all rows."""
+        """Restores some rows instead of resetting them; returns the observations of all rows."""
         raise EnvError(f"{type(self).__name__} cannot restore a state, so a run in it cannot be resumed exactly.")
 
     def close(self) -> None:  # noqa: B027  (most environments hold nothing that needs closing)
-        """Free what the rows hold; no call may follow but another `close`."""
+        """Frees resources. Only `close` may be called afterwards."""
 
     def _checked_seeds(self, seeds: Sequence[int]) -> list[int]:
         if len(seeds) != self.rows:

@@ -1,4 +1,4 @@
-"""EnvPool's environments as rows: C++ on threads, where the extra `envpool` is installed."""
+"""EnvPool environments: C++ on threads; needs the extra `envpool`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,10 +9,10 @@ from rldsl.envs.contract import Continuous, Discrete, EnvError, Spaces, Step, Ve
 
 
 class EnvPoolEnv(VectorEnv):
-    """Rows of `envpool.make(id)`.
+    """A batch of `envpool.make(id)` with same-step autoreset.
 
-    EnvPool by itself would begin the next episode in the step after the last and ignore that step's action; here a
-    row that has ended is reset at once, so there is no such step.
+    EnvPool itself resets in the step after the end of an episode and ignores the action of that step. Here ended rows
+    are reset immediately, so there is no such step.
     """
 
     def __init__(self, id: str, rows: int, threads: int = 1, max_episode_steps: int | None = None) -> None:
@@ -22,16 +22,17 @@ class EnvPoolEnv(VectorEnv):
         self._envpool, self._id = _envpool(), id
         limit = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
         self._config = {"num_envs": rows, "num_threads": min(threads, rows), **limit}
-        about = self._envpool.make_spec(id)
-        box = about.observation_space
-        self.spaces = Spaces(box.shape, box.dtype, _action(about.action_space))
-        self._action_dtype = about.action_space.dtype
+        spec = self._envpool.make_spec(id)
+        box = spec.observation_space
+        self.spaces = Spaces(box.shape, box.dtype, _action(spec.action_space))
+        self._action_dtype = spec.action_space.dtype
         self._pool: Any = None
 
     def reset(self, seeds: Sequence[int]) -> np.ndarray:
-        """A pool takes its seeds when it is made, so this makes a new one."""
+        """Makes a new pool, because a pool takes its seeds when it is created."""
         seeds = self._checked_seeds(seeds)
         self.close()
+        observation: np.ndarray
         self._pool = self._envpool.make(self._id, env_type="gymnasium", seed=seeds, **self._config)
         observation, _ = self._pool.reset()
         return observation
@@ -59,7 +60,7 @@ def _envpool() -> Any:
     try:
         import envpool
     except ImportError as error:
-        raise EnvError(f"EnvPool is not installed ({error}): pip install 'rldsl[envpool]' brings it.") from None
+        raise EnvError(f"EnvPool is not installed ({error}): pip install 'rldsl[envpool]' installs it.") from None
     return envpool
 
 

@@ -1,4 +1,4 @@
-"""Any Gymnasium environment, as rows of a SyncVectorEnv."""
+"""Any Gymnasium environment, in a SyncVectorEnv."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,10 +14,10 @@ from rldsl.envs.gym_make import Wrap, make_env
 
 
 class GymnasiumEnv(VectorEnv):
-    """Rows of `make_env(id, ...)`.
+    """A batch of `make_env(id, ...)`.
 
-    Observations other than Box are flattened into one vector, discrete parts one-hot. `max_episode_steps` replaces
-    the registered time limit. Actions of a Box of any shape are [rows, dim].
+    Observations other than Box are flattened into one vector, with discrete parts one-hot encoded.
+    `max_episode_steps` replaces the registered time limit. Box actions of any shape are flattened to [rows, dim].
     """
 
     def __init__(
@@ -42,11 +42,12 @@ class GymnasiumEnv(VectorEnv):
         self._nothing_ended = np.empty((0, *box.shape), box.dtype)
 
     def reset(self, seeds: Sequence[int]) -> np.ndarray:
+        observation: np.ndarray
         observation, _ = self._envs.reset(seed=[*self._checked_seeds(seeds)])
         return observation
 
     def step(self, actions: np.ndarray) -> Step:
-        observation, reward, terminated, truncated, infos = self._envs.step(self._native(actions))
+        observation, reward, terminated, truncated, infos = self._envs.step(self.native_actions(actions))
         ended = (terminated | truncated).nonzero()[0]
         final_observation = self._stacked(infos["final_obs"][ended]) if ended.size else self._nothing_ended
         return Step(observation, reward, terminated, truncated, ended, final_observation)
@@ -55,19 +56,20 @@ class GymnasiumEnv(VectorEnv):
         self._envs.close()
 
     def _stacked(self, observations: np.ndarray) -> np.ndarray:
-        """An array of array objects as one array, of the type that the space promises."""
+        """Converts an object array of observations to one array with the dtype of the space."""
         return np.stack(list(observations), dtype=self.spaces.observation_dtype, casting="unsafe")
 
-    def _native(self, actions: np.ndarray) -> np.ndarray:
-        """The actions as the environments' own action space has them."""
+    def native_actions(self, actions: np.ndarray) -> np.ndarray:
+        """Converts actions `[N]` or `[N, dim]` to the environment's own action space."""
         if isinstance(self.spaces.action, Continuous):
             native = self.spaces.action.rescale(actions).astype(self._action_space.dtype)
-            return native.reshape(self.rows, *self._action_space.shape)
-        return actions + self._action_space.start
+            return native.reshape(len(actions), *self._action_space.shape)
+        shifted: np.ndarray = actions + self._action_space.start
+        return shifted
 
 
 class _KeptFinalObservation(gymnasium.Wrapper):
-    """Copies an episode's last observation: an environment may write the next episode's first one into its array."""
+    """Copies the last observation of an episode, because the environment may reuse the array for the next episode."""
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
@@ -86,8 +88,8 @@ def _with_array_observations(env: gymnasium.Env, id: str) -> gymnasium.Env:
     return FlattenObservation(env)
 
 
-def _flattenable(space: spaces.Space) -> bool:
-    """Whether the space flattens to a vector of numbers: Text would too, but to numbers that mean nothing."""
+def _flattenable(space: spaces.Space[Any]) -> bool:
+    """Whether the space flattens to a meaningful vector. Text flattens too, but only to character codes."""
     if isinstance(space, spaces.Dict):
         return all(map(_flattenable, space.spaces.values()))
     if isinstance(space, spaces.Tuple):
@@ -95,7 +97,7 @@ def _flattenable(space: spaces.Space) -> bool:
     return isinstance(space, spaces.Box | spaces.Discrete | spaces.MultiBinary | spaces.MultiDiscrete)
 
 
-def _action(space: spaces.Space, id: str) -> Discrete | Continuous:
+def _action(space: spaces.Space[Any], id: str) -> Discrete | Continuous:
     if isinstance(space, spaces.Discrete):
         return Discrete(int(space.n))
     if isinstance(space, spaces.Box):

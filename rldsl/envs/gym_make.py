@@ -1,4 +1,4 @@
-"""One Gymnasium environment by its id or class, with wrappers around it; what cannot be made says why."""
+"""Makes a single Gymnasium environment from an id or class and wraps it, with one-sentence errors."""
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -13,16 +13,16 @@ from rldsl.spec.environment import Wrapper
 from rldsl.spec.errors import nearest
 
 Wrap: TypeAlias = Wrapper | Callable[[gymnasium.Env], gymnasium.Env]
-"""A wrapper by its name, or what wraps an environment itself."""
+"""A wrapper by name, or a function that wraps an environment."""
 
 
 def make_env(
     id: str, kwargs: Mapping[str, Any], max_episode_steps: int | None, wrappers: Sequence[Wrap]
 ) -> gymnasium.Env:
-    """`gymnasium.make(id, **kwargs)` in its wrappers, the innermost first.
+    """`gymnasium.make(id, **kwargs)` with wrappers, innermost first.
 
-    "module:Env-v0" imports the module that registers the environment; "module:Class" is a class that nobody need
-    have registered.
+    "module:Env-v0" imports the module that registers the environment; "module:Class" is an environment class, which
+    need not be registered.
     """
     try:
         source = _source(id)
@@ -38,12 +38,13 @@ def make_env(
 
 def _source(id: str) -> str | EnvSpec:
     module, _, name = id.rpartition(":")
-    found = getattr(import_module(module), name, None) if module else None
-    if name in gymnasium.registry or not isinstance(found, type):
+    env_class: Any = getattr(import_module(module), name, None) if module else None
+    if name in gymnasium.registry or not isinstance(env_class, type):
         return id
-    if not issubclass(found, gymnasium.Env):
-        raise TypeError(f"{name} is no gymnasium.Env")
-    return EnvSpec(name, entry_point=found)
+    if not issubclass(env_class, gymnasium.Env):
+        raise TypeError(f"{name} is not a gymnasium.Env")
+    entry_point: Any = env_class  # Gymnasium accepts a class, but its annotation does not
+    return EnvSpec(name, entry_point=entry_point)
 
 
 def _suggestion(id: str) -> str:
@@ -58,14 +59,16 @@ def _wrapped(env: gymnasium.Env, wrapper: Wrapper) -> gymnasium.Env:
         made = getattr(import_module(module), name)(env, **wrapper.kwargs)
     except (gymnasium.error.Error, ImportError, TypeError, ValueError, AttributeError, AssertionError) as error:
         env.close()
-        raise EnvError(f"The wrapper {wrapper.name!r} cannot be put on: {_reason(error)}{_other(wrapper)}.") from error
+        raise EnvError(
+            f"The wrapper {wrapper.name!r} cannot be applied: {_reason(error)}{_nearest(wrapper)}."
+        ) from error
     if not isinstance(made, gymnasium.Env):
-        raise EnvError(f"The wrapper {wrapper.name!r} makes no gymnasium.Env, but {type(made).__name__}.")
+        raise EnvError(f"The wrapper {wrapper.name!r} returns a {type(made).__name__}, not a gymnasium.Env.")
     return made
 
 
-def _other(wrapper: Wrapper) -> str:
-    """The wrappers of the module that are named alike, where there is none of this name."""
+def _nearest(wrapper: Wrapper) -> str:
+    """The wrappers of the module with similar names, if there is none with this name."""
     module, _, name = wrapper.name.partition(":")
     classes = _classes(module, gymnasium.Wrapper)
     close = [] if name in classes else nearest(name, classes)
@@ -74,10 +77,10 @@ def _other(wrapper: Wrapper) -> str:
 
 def _classes(module: str, base: type) -> list[str]:
     try:
-        inside = vars(import_module(module))
+        members = vars(import_module(module))
     except ImportError:
         return []
-    return [name for name, one in inside.items() if isinstance(one, type) and issubclass(one, base)]
+    return [name for name, member in members.items() if isinstance(member, type) and issubclass(member, base)]
 
 
 def _reason(error: Exception) -> str:

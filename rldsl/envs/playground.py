@@ -1,10 +1,10 @@
-"""MuJoCo Playground: the rows of a task as one batch, stepped by one compiled JAX function."""
+"""MuJoCo Playground: a batch of one task, stepped by a jit-compiled JAX function."""
 
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-# Read when JAX starts: it shares the GPU with torch, so it must not take most of its memory at once.
+# Read when JAX starts: JAX shares the GPU with torch, so it must not preallocate most of its memory.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import jax
@@ -17,23 +17,23 @@ from rldsl.spec.environment import Playground
 
 
 def make(spec: Playground, rows: int, threads: int) -> VectorEnv:
-    """The rows of a spec. XLA takes its threads when it starts, from the first environment of a process."""
+    """The environment of a spec. XLA reads the number of threads once, for the first environment of a process."""
     os.environ.setdefault("NPROC", str(threads))
     return PlaygroundEnv(load(spec, "warp" if jax.default_backend() == "gpu" else "jax"), rows)
 
 
 class Row(NamedTuple):
-    """What a row carries from step to step; batched, every array is [rows, ...]."""
+    """The state of one row between steps; batched, every array is [rows, ...]."""
 
     state: State
     key: jax.Array
-    """The row's own random stream, from which its next episode starts."""
+    """The row's RNG key, from which its next episode starts."""
     steps: jax.Array
-    """Of the agent, in this episode."""
+    """Agent steps in this episode."""
 
 
 class Outcome(NamedTuple):
-    """What a step gave, before an episode that ended is followed by the next one."""
+    """The result of a step before autoreset."""
 
     observation: jax.Array
     critic_observation: jax.Array | None
@@ -43,7 +43,7 @@ class Outcome(NamedTuple):
 
 
 class Task:
-    """One row of a task as pure functions, for JAX to batch and compile."""
+    """One row of a task as pure functions, which JAX vectorizes and compiles."""
 
     def __init__(self, env: MjxEnv, action_repeat: int, time_limit: int) -> None:
         self.env, self.action_repeat, self.time_limit = env, action_repeat, time_limit
@@ -55,40 +55,44 @@ class Task:
         self.critic_size = None if privileged is None else int(np.prod(privileged.shape))
 
     def start(self, key: jax.Array) -> Row:
-        """The first moment of an episode, drawn from the row's stream."""
-        key, chance = jax.random.split(key)
-        return Row(self._typed(self.env.reset(chance)), key, jnp.zeros((), jnp.int32))
+        """Starts an episode with randomness from the row's key."""
+        key, reset_key = jax.random.split(key)
+        return Row(self._typed(self.env.reset(reset_key)), key, jnp.zeros((), jnp.int32))
 
     def step(self, row: Row, action: jax.Array) -> tuple[Row, Outcome]:
-        """One step of the agent, which may be the last one of an episode."""
+        """One step of the agent, without autoreset."""
         state, reward = self._act(row.state, action)
         steps = row.steps + 1
-        seen = jax.tree.map(_finite, (observed(state), observed_by_critic(state)))
-        outcome = Outcome(*seen, jnp.where(jnp.isfinite(reward), reward, 0.0), state.done > 0, steps >= self.time_limit)
+        observation, critic_observation = jax.tree.map(_finite, (observed(state), observed_by_critic(state)))
+        reward = jnp.where(jnp.isfinite(reward), reward, 0.0)
+        outcome = Outcome(observation, critic_observation, reward, state.done > 0, steps >= self.time_limit)
         return Row(self._typed(state), row.key, steps), outcome
 
     def _act(self, state: State, action: jax.Array) -> tuple[State, jax.Array]:
-        """The state after the repeated action, and the sum of its rewards; nothing follows the end of an episode."""
+        """The state after the repeated action and the sum of rewards; nothing happens after the end of an episode."""
         state = self.env.step(state, action)
         if self.action_repeat == 1:
             return state, state.reward
 
-        def again(_: int, before: tuple[State, jax.Array]) -> tuple[State, jax.Array]:
+        def repeat(_: int, before: tuple[State, jax.Array]) -> tuple[State, jax.Array]:
             state, total = before
             after = self._typed(self.env.step(state, action))
-            return jax.tree.map(
+            kept: tuple[State, jax.Array] = jax.tree.map(
                 lambda old, new: jnp.where(state.done > 0, old, new), before, (after, total + after.reward)
             )
+            return kept
 
-        return jax.lax.fori_loop(1, self.action_repeat, again, (self._typed(state), state.reward))
+        first = (self._typed(state), state.reward)
+        repeated: tuple[State, jax.Array] = jax.lax.fori_loop(1, self.action_repeat, repeat, first)
+        return repeated
 
     def _typed(self, state: State) -> State:
-        """The same with the types of a first state: with others, every function would be compiled once more."""
+        """Casts to the dtypes of the initial state, so that every function is compiled only once."""
         return jax.tree.map(lambda one, like: jax.lax.convert_element_type(one, like.dtype), state, self.layout)
 
 
 class PlaygroundEnv(VectorEnv):
-    """Rows of a task, in one batch on the device that JAX has: the CPU, or a GPU."""
+    """A batch of one task on JAX's default device."""
 
     exact_resume = True
 
@@ -99,17 +103,14 @@ class PlaygroundEnv(VectorEnv):
         self._start, self._step = jax.jit(jax.vmap(task.start)), jax.jit(jax.vmap(task.step))
         self._replace = jax.jit(_replace)
         self._batch = jax.tree.map(_zeros, jax.eval_shape(self._start, self._keys([0] * rows)))
-        # What warp keeps of all rows together, such as their contacts, has no share of a row that could be saved.
+        # Warp stores some data, such as contacts, for all rows together, so it cannot be saved per row.
         self.exact_resume = all(leaf.shape[:1] == (rows,) for leaf in jax.tree.leaves(self._batch))
-        size, own, bounds = task.observation_size, task.critic_size, np.ones(task.env.action_size)
-        self.spaces = Spaces(
-            (size,),
-            np.dtype(np.float32),
-            Continuous(-bounds, bounds),
-            critic_shape=None if own is None else (own,),
-        )
+        size, critic_size, bounds = task.observation_size, task.critic_size, np.ones(task.env.action_size)
+        self._action = Continuous(-bounds, bounds)
+        critic_shape = None if critic_size is None else (critic_size,)
+        self.spaces = Spaces((size,), np.dtype(np.float32), self._action, critic_shape=critic_shape)
         self._observation = np.zeros((rows, size), np.float32)
-        self._critic_observation = None if own is None else np.zeros((rows, own), np.float32)
+        self._critic_observation = None if critic_size is None else np.zeros((rows, critic_size), np.float32)
 
     @property
     def critic_observation(self) -> np.ndarray | None:
@@ -120,10 +121,10 @@ class PlaygroundEnv(VectorEnv):
         return self._observe(ALL_ROWS)
 
     def step(self, actions: np.ndarray) -> Step:
-        controls = self.spaces.action.rescale(actions).astype(np.float32)
+        controls = self._action.rescale(actions).astype(np.float32)
         self._batch, outcome = self._step(self._batch, controls)
-        seen, privileged, reward, terminated, truncated = jax.tree.map(_view, outcome)
-        self._observation[:] = seen
+        observation, privileged, reward, terminated, truncated = jax.tree.map(_view, outcome)
+        self._observation[:] = observation
         if self._critic_observation is not None:
             self._critic_observation[:] = privileged
         ended = (terminated | truncated).nonzero()[0]
@@ -141,11 +142,11 @@ class PlaygroundEnv(VectorEnv):
         )
 
     def _begin(self, ended: np.ndarray) -> None:
-        """Fresh starts for some rows. A start costs about as much as a step, and it is drawn for all rows at once.
+        """Resets some rows. The reset is computed for all rows and costs about as much as a step.
 
-        Measured with 512 rows of CartpoleBalance on one core: 1.9 ms a start, 1.7 ms a step. Where only the time limit
-        ends episodes, as in all of DM-Control, rows end together, so that is one start in a thousand steps; to draw
-        starts inside the compiled step would double every one of them.
+        Measured with 512 rows of CartpoleBalance on one core: 1.9 ms per reset, 1.7 ms per step. Where only the time
+        limit ends episodes, as in all of DM-Control, all rows end together, which is one reset in 1,000 steps. A reset
+        inside the compiled step would double the cost of every step.
         """
         mask = np.zeros(self.rows, bool)
         mask[ended] = True
@@ -182,19 +183,19 @@ class PlaygroundEnv(VectorEnv):
 
 
 def observed(state: State) -> jax.Array:
-    """What the policy sees: all, or of a dictionary `state`; the rest of it is more than a robot could know."""
+    """The policy's observation; of a dictionary its entry `state`, without privileged information."""
     return state.obs["state"] if isinstance(state.obs, Mapping) else state.obs
 
 
 def observed_by_critic(state: State) -> jax.Array | None:
-    """What only the critic sees: `privileged_state`, in the tasks that have it."""
+    """The critic's observation `privileged_state`; None if the task does not have it."""
     return state.obs.get("privileged_state") if isinstance(state.obs, Mapping) else None
 
 
 def load(spec: Playground, impl: str) -> Task:
-    """The task of a spec; `impl` is what simulates it: "jax" on every device, "warp" faster on CUDA.
+    """The task of a spec. `impl` is the simulator: "jax" runs on every device, "warp" is faster on CUDA.
 
-    Playground counts its time limit in its own steps, of which an action may take several.
+    Playground counts its time limit in simulator steps, of which one action may take several.
     """
     config = registry.get_default_config(spec.id)
     repeat = spec.action_repeat or config.get("action_repeat", 1)
@@ -204,18 +205,19 @@ def load(spec: Playground, impl: str) -> Task:
 
 
 def _replace(mask: jax.Array, fresh: Row, old: Row) -> Row:
-    """The fresh rows where the mask says so; what warp keeps for all rows together is computed anew in each step."""
+    """Takes `fresh` where the mask is set. Data that warp stores for all rows together is recomputed in every step."""
 
     def choose(new: jax.Array, kept: jax.Array) -> jax.Array:
         if kept.shape[:1] != mask.shape:
             return kept
         return jnp.where(mask.reshape(-1, *[1] * (kept.ndim - 1)), new, kept)
 
-    return jax.tree.map(choose, fresh, old)
+    replaced: Row = jax.tree.map(choose, fresh, old)
+    return replaced
 
 
 def _finite(observation: jax.Array) -> jax.Array:
-    """As a vector. A simulation that blew up ends its episode, and its numbers teach nothing: they are zeros."""
+    """Flattens an observation and replaces non-finite values by 0; a diverged simulation ends its episode."""
     return jnp.nan_to_num(observation.ravel(), posinf=0.0, neginf=0.0)
 
 
@@ -224,12 +226,12 @@ def _zeros(like: jax.ShapeDtypeStruct) -> jax.Array:
 
 
 def _view(array: jax.Array) -> np.ndarray:
-    """The same memory, by DLPack, where that is the CPU's; a copy where it is a GPU's."""
+    """A zero-copy view with DLPack on the CPU, a copy on a GPU."""
     return np.from_dlpack(array) if array.device.platform == "cpu" else np.asarray(array)
 
 
 def _named(batch: Row) -> dict[str, jax.Array]:
-    """Every array of a batch, by where it is."""
+    """Every array of a batch by its path in the tree."""
     return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(batch)}
 
 

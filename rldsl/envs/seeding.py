@@ -1,4 +1,4 @@
-"""Seeds of the rows of a session."""
+"""Seeds of a session's environments."""
 
 import zlib
 
@@ -6,10 +6,10 @@ import numpy as np
 
 
 def row_seeds(session_seed: int, num_envs: int, stream: str | int = "train") -> list[int]:
-    """One seed per row, from the session's seed and the stream's name alone: the same in a pack as alone.
+    """One seed per environment, derived from the session's seed and the stream's name only: the same in any pack.
 
-    SeedSequence keeps neighbouring session seeds, rows and streams independent, and the first rows of a larger
-    session are those of a smaller one. Seeds have 31 bits, so that environments written in C can take them.
+    SeedSequence makes neighbouring session seeds, rows and streams independent. The first rows do not depend on
+    `num_envs`. Seeds have 31 bits, which environments written in C accept.
     """
     key = zlib.crc32(stream.encode()) if isinstance(stream, str) else stream
     children = np.random.SeedSequence(session_seed, spawn_key=(key,)).spawn(num_envs)

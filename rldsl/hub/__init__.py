@@ -1,1 +1,1 @@
-"""Hugging Face: a dataset repository that carries sessions between machines."""
+"""Hugging Face Hub: copies sessions between machines through a dataset repository."""

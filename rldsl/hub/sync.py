@@ -1,4 +1,4 @@
-"""Sessions of a run directory and their copies in a repository: pulled before work, pushed while it goes on."""
+"""Synchronises sessions of a run directory with a Hub repository: pulled before training, pushed during it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rldsl.hub.repository import Entry, Listing, Repository
-from rldsl.hub.snapshot import snapshot, travels
+from rldsl.hub.snapshot import is_synced, snapshot
 from rldsl.store import layout
 from rldsl.store.append_only_ring import link
 from rldsl.store.errors import writing
@@ -19,76 +19,76 @@ from rldsl.store.files import replace_bytes
 from rldsl.store.journal import Garbage, parse_event
 from rldsl.store.metrics import FRAME, last_row
 
-DOWNLOADS = 8
-"""At a time."""
+PARALLEL_DOWNLOADS = 8
 
 
 class Sync:
-    """Some sessions, by their paths under the run directory; the paths in the repository are the same."""
+    """Synchronises some sessions, given by their paths below the run directory, which the repository uses too."""
 
     def __init__(self, repository: Repository, runs: Path, sessions: Sequence[str]) -> None:
         self.repository = repository
         self.runs = runs
         self.sessions = sessions
-        self._there: dict[str, str] = {}  # sha256 of what the repository has, as far as it is known
-        self._hashed: dict[tuple[int, int, int], str] = {}  # of files that do not change, by inode, size and time
+        self._remote: dict[str, str] = {}  # sha256 of the files in the repository, as of the last pull or push
+        self._digests: dict[tuple[int, int, int], str] = {}  # sha256 by inode, size and modification time
 
     def pull(self, *, checkpoints: bool = True) -> list[str]:
-        """Brings what the repository has of the sessions; returns those that it has.
+        """Downloads the sessions; returns those that the repository has.
 
-        A session that is further here than there is left as it is. Without `checkpoints` those named by their frame,
-        which only the machine that goes on needs, stay there.
+        A session that has more frames here than in the repository is not changed. Without `checkpoints`, those named
+        by their frame, which are needed only to resume training, are not downloaded; tagged ones (`best`) are.
         """
         listing = self.repository.files(self.sessions)
-        found = []
+        pulled = []
         for session in self.sessions:
             files = _files_of(session, listing, checkpoints)
             if f"{session}/{layout.SESSION}" in files:
                 self._pull(session, listing.revision, files)
-                found.append(session)
-        return found
+                pulled.append(session)
+        return pulled
 
     def push(self) -> bool:
-        """One commit of what changed since the last pull or push; whether there was anything."""
+        """Commits what changed since the last pull or push; returns whether there was anything."""
         with writing(self.runs):
             self.runs.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self.runs, prefix=".push-", ignore_cleanup_errors=True) as stage:
             files = self._snapshots(Path(stage))
             digests = {name: self._digest(path) for name, path in files.items()}
-            changed = {name: path for name, path in files.items() if self._there.get(name) != digests[name]}
-            gone = [name for name in self._there if name not in files]
-            if changed or gone:
-                self.repository.commit(changed, gone, _words(self.sessions))
-            self._there = digests
-        return bool(changed or gone)
+            changed = {name: path for name, path in files.items() if self._remote.get(name) != digests[name]}
+            deleted = [name for name in self._remote if name not in files]
+            if changed or deleted:
+                self.repository.commit(changed, deleted, _commit_message(self.sessions))
+            self._remote = digests
+        return bool(changed or deleted)
 
     def _snapshots(self, stage: Path) -> dict[str, Path]:
-        found = {}
+        files: dict[str, Path] = {}
         for session in self.sessions:
-            taken = snapshot(self.runs / session, stage / session)
-            found |= {f"{session}/{name}": path for name, path in taken.items()}
-        return found
+            copied = snapshot(self.runs / session, stage / session)
+            files |= {f"{session}/{name}": path for name, path in copied.items()}
+        return files
 
     def _pull(self, session: str, revision: str | None, files: dict[str, Entry]) -> None:
-        wanted = {name: entry for name, entry in files.items() if not _same(self.runs / name, entry)}
+        wanted = {name: entry for name, entry in files.items() if not _is_same(self.runs / name, entry)}
         with writing(self.runs):
             self.runs.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=self.runs, prefix=".pull-", ignore_cleanup_errors=True) as below:
-            stage = Path(below)
+        with tempfile.TemporaryDirectory(dir=self.runs, prefix=".pull-", ignore_cleanup_errors=True) as folder:
+            stage = Path(folder)
             self._download(wanted, revision, stage)
-            self._there |= {name: self._digest((stage if name in wanted else self.runs) / name) for name in files}
-            home = self.runs / session
+            self._remote |= {name: self._digest((stage if name in wanted else self.runs) / name) for name in files}
             metrics = f"{session}/{layout.METRICS}"
-            there = _frame((stage if metrics in wanted else self.runs) / session) if metrics in files else -1
-            if _frame(home) <= there:
-                self._place(stage, wanted)
+            remote_frame = (
+                _last_frame((stage if metrics in wanted else self.runs) / session) if metrics in files else -1
+            )
+            if _last_frame(self.runs / session) <= remote_frame:
+                self._install(stage, wanted)
 
     def _download(self, wanted: dict[str, Entry], revision: str | None, stage: Path) -> None:
-        """Each content once: the segments that checkpoints share are shared here too."""
+        """Downloads each content once: files that checkpoints share become hard links."""
         first: dict[str, str] = {}
         for name, entry in wanted.items():
             first.setdefault(entry.sha256 or name, name)
-        with ThreadPoolExecutor(DOWNLOADS) as pool:
+        with ThreadPoolExecutor(PARALLEL_DOWNLOADS) as pool:
             list(pool.map(lambda name: self.repository.download(name, revision, stage), first.values()))
         for name, entry in wanted.items():
             source = first[entry.sha256 or name]
@@ -96,14 +96,14 @@ class Sync:
                 (stage / name).parent.mkdir(parents=True, exist_ok=True)
                 link(stage / source, stage / name)
 
-    def _place(self, stage: Path, names: Iterable[str]) -> None:
-        """session.json comes last: a directory without it counts as absent."""
+    def _install(self, stage: Path, names: Iterable[str]) -> None:
+        """Moves files into the run directory, session.json last: a directory without it counts as absent."""
         for name in sorted(names, key=lambda name: name.endswith(f"/{layout.SESSION}")):
             target = self.runs / name
             with writing(target):
                 target.parent.mkdir(parents=True, exist_ok=True)
             if target.name == layout.JOURNAL:
-                replace_bytes(target, merged(target, stage / name))
+                replace_bytes(target, merge_journals(target, stage / name))
             else:
                 with writing(target):
                     (stage / name).replace(target)
@@ -111,19 +111,19 @@ class Sync:
     def _digest(self, path: Path) -> str:
         status = path.stat()
         key = (status.st_ino, status.st_size, status.st_mtime_ns)
-        if key not in self._hashed:
-            self._hashed[key] = _hashed(path, hashlib.sha256())
-        return self._hashed[key]
+        if key not in self._digests:
+            self._digests[key] = _hash_file(path, hashlib.sha256())
+        return self._digests[key]
 
 
-def merged(here: Path, there: Path) -> bytes:
-    """The journal of the repository, and in it, by their times, the lines that only this one has.
+def merge_journals(local: Path, remote: Path) -> bytes:
+    """The remote journal with the lines that only the local one has, inserted by their times.
 
-    Clocks differ, so those there keep their order; a session is created once, whatever this clock says.
+    Clocks of machines differ, so the remote lines keep their order. Of the two events `created`, the remote one stays.
     """
-    lines = _lines(there)
+    lines = _lines(remote)
     known = set(lines)
-    own = [line for line in _lines(here) if line not in known and not (known and _event(line) == "created")]
+    own = [line for line in _lines(local) if line not in known and not (known and _event(line) == "created")]
     return "".join(f"{line}\n" for line in heapq.merge(lines, own, key=_time)).encode()
 
 
@@ -144,43 +144,44 @@ def _time(line: str) -> float:
 
 
 def _files_of(session: str, listing: Listing, checkpoints: bool) -> dict[str, Entry]:
-    """The files of one session that may come here."""
+    """The files of one session to download."""
     names = {name: name.removeprefix(f"{session}/") for name in listing.files if name.startswith(f"{session}/")}
     return {
         name: listing.files[name]
         for name, short in names.items()
-        if travels(short) and (checkpoints or not _by_frame(short))
+        if is_synced(short) and (checkpoints or not _is_frame_checkpoint(short))
     }
 
 
-def _by_frame(name: str) -> bool:
+def _is_frame_checkpoint(name: str) -> bool:
+    """Whether a file belongs to a checkpoint named by its frame, unlike a tagged one."""
     folder, _, rest = name.partition("/")
     return folder == layout.CHECKPOINTS and rest[:1].isdigit()
 
 
-def _same(path: Path, entry: Entry) -> bool:
-    """Whether a file here is the one that the repository has."""
+def _is_same(path: Path, entry: Entry) -> bool:
+    """Whether a local file has the content of a file in the repository."""
     try:
         if path.stat().st_size != entry.size:
             return False
         if entry.sha256 is not None:
-            return _hashed(path, hashlib.sha256()) == entry.sha256
-        return _hashed(path, hashlib.sha1(b"blob %d\0" % entry.size, usedforsecurity=False)) == entry.git
+            return _hash_file(path, hashlib.sha256()) == entry.sha256
+        return _hash_file(path, hashlib.sha1(b"blob %d\0" % entry.size, usedforsecurity=False)) == entry.blob_id
     except OSError:
         return False
 
 
-def _hashed(path: Path, begun: hashlib._Hash) -> str:
+def _hash_file(path: Path, digest: hashlib._Hash) -> str:
     with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: begun).hexdigest()
+        return hashlib.file_digest(file, lambda: digest).hexdigest()
 
 
-def _frame(session: Path) -> int:
-    """How far the metrics of a session go; -1 without any."""
+def _last_frame(session: Path) -> int:
+    """The frame of the last log point of a session; -1 without one."""
     row = last_row(session / layout.METRICS)
     return -1 if row is None else int(row[FRAME] or 0)
 
 
-def _words(sessions: Sequence[str]) -> str:
+def _commit_message(sessions: Sequence[str]) -> str:
     more = f" and {len(sessions) - 1} more" if len(sessions) > 1 else ""
     return f"{sessions[0]}{more}, by {os.uname().nodename}"

@@ -1,1 +1,1 @@
-"""Plan to jobs to processes: start, follow, stop."""
+"""Running a plan: select sessions, freeze code and plan, pack, start, follow, stop; local, SLURM and dstack."""

@@ -1,7 +1,7 @@
-"""The frozen copy of the code: what jobs run is what was there when they were submitted.
+"""The frozen copy of the code: jobs run the code as it was when they were submitted.
 
-`runs/.code/<hash>/` holds `project/`, the directory of the experiment file or the whole of its repository, and `lib/`,
-rldsl itself where it is not an installed package. Equal contents have one copy.
+`runs/.code/<hash>/` holds `project/`, the repository of the experiment file (without one, its directory), and `lib/`,
+rldsl itself if it is not an installed package. Equal contents share one copy.
 """
 
 from __future__ import annotations
@@ -23,66 +23,66 @@ PROJECT = "project"
 LIBRARY = "lib"
 MOST_BYTES = 100_000_000
 SKIPPED = frozenset({"__pycache__", "node_modules", "runs", "results", "wandb", "mlruns"})
-"""Directories that are no code, where there is no .gitignore to say so."""
+"""Directories that are not copied if there is no .gitignore."""
 
 
-class Found(NamedTuple):
-    """A file of the copy: where it is, and where it goes."""
+class CodeFile(NamedTuple):
+    """A file to copy: its path, and its path inside the copy."""
 
     source: Path
     goal: str
 
 
 def freeze_code(file: Path, runs: Path) -> Path:
-    """Makes the copy for an experiment file, or finds the one with equal contents."""
+    """Makes the copy for an experiment file; reuses an existing one with equal contents."""
     root = project_root(file)
-    own = Found(file.resolve(), str(frozen_path(Path(), file, root)))  # even where git ignores it
-    found = sorted({own, *_project(root, runs.resolve()), *_library()}, key=lambda one: one.goal)
-    _refuse_large(found, root)
+    experiment = CodeFile(file.resolve(), str(frozen_path(Path(), file, root)))  # even if git ignores it
+    files = sorted({experiment, *_project(root, runs.resolve()), *_library()}, key=lambda entry: entry.goal)
+    _refuse_large(files, root)
     worktree = frozen_text(read_worktree(root, [file.resolve()]))
-    goal = runs.resolve() / CODE / _digest(found, worktree)
+    goal = runs.resolve() / CODE / _digest(files, worktree)
     if not goal.is_dir():
-        _copy(found, worktree, goal)
+        _copy(files, worktree, goal)
     return goal
 
 
 def project_root(file: Path) -> Path:
-    """The repository that a file is in; without one, its directory."""
+    """The root of the repository that contains a file; without one, the directory of the file."""
     folder = file.resolve().parent
     top = _git(folder, "rev-parse", "--show-toplevel")
     return Path(top.decode().strip()) if top else folder
 
 
 def frozen_path(code: Path, path: Path, root: Path) -> Path:
-    """Where a file or directory of the project is in the copy; the project itself for what lies elsewhere."""
+    """The path of a file or directory inside the copy; the copied project itself for paths outside of the project."""
     path = path.resolve()
     return code / PROJECT / path.relative_to(root) if path.is_relative_to(root) else code / PROJECT
 
 
 def python_path(code: Path, root: Path) -> tuple[str, ...]:
-    """What jobs have on PYTHONPATH: as here, with what lies in the project taken from the copy."""
-    own = [Path(one) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
-    moved = (frozen_path(code, one, root) if one.resolve().is_relative_to(root) else one.resolve() for one in own)
+    """PYTHONPATH for jobs: as in this process, with directories of the project taken from the copy."""
+    paths = [Path(one) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
+    moved = (frozen_path(code, one, root) if one.resolve().is_relative_to(root) else one.resolve() for one in paths)
     return (str(code / LIBRARY), *map(str, moved))
 
 
-def _project(root: Path, runs: Path) -> Iterator[Found]:
+def _project(root: Path, runs: Path) -> Iterator[CodeFile]:
     for path in _listed(root) or _walked(root):
         inside = PACKAGE in path.parents or runs in path.parents
         if not inside and path.is_file():
-            yield Found(path, f"{PROJECT}/{path.relative_to(root)}")
+            yield CodeFile(path, f"{PROJECT}/{path.relative_to(root)}")
 
 
-def _library() -> Iterator[Found]:
-    """rldsl, unless pip installed it: then it does not change under a running job."""
+def _library() -> Iterator[CodeFile]:
+    """The files of rldsl itself, unless it is an installed package, which does not change under a running job."""
     if "site-packages" not in PACKAGE.parts:
         for path in PACKAGE.rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
-                yield Found(path, f"{LIBRARY}/rldsl/{path.relative_to(PACKAGE)}")
+                yield CodeFile(path, f"{LIBRARY}/rldsl/{path.relative_to(PACKAGE)}")
 
 
 def _listed(root: Path) -> list[Path] | None:
-    """What git tracks, and what it does not but would; hidden files only if they are tracked."""
+    """Files that git tracks, and untracked ones that it does not ignore; hidden files only if they are tracked."""
     tracked = _git(root, "ls-files", "-z")
     others = _git(root, "ls-files", "--others", "--exclude-standard", "-z")
     if tracked is None or others is None:
@@ -105,37 +105,37 @@ def _names(answer: bytes) -> list[str]:
     return [os.fsdecode(name) for name in answer.split(b"\0") if name]
 
 
-def _refuse_large(found: Iterable[Found], root: Path) -> None:
-    sizes = {one.goal: one.source.stat().st_size for one in found}
+def _refuse_large(files: Iterable[CodeFile], root: Path) -> None:
+    sizes = {file.goal: file.source.stat().st_size for file in files}
     if sum(sizes.values()) > MOST_BYTES:
         largest = ", ".join(sorted(sizes, key=lambda name: -sizes[name])[:3])
         words = f"{sum(sizes.values()) / 1e6:.0f} MB in {root}, more than the {MOST_BYTES / 1e6:.0f} MB that jobs copy"
         raise SpecError(f"the code is {words}; the largest are {largest}: list what is no code in .gitignore")
 
 
-def _digest(found: Iterable[Found], worktree: str) -> str:
+def _digest(files: Iterable[CodeFile], worktree: str) -> str:
     digest = hashlib.sha256(worktree.encode())
-    for one in found:
-        mode = one.source.stat().st_mode & 0o111
-        contents = hashlib.sha256(one.source.read_bytes()).hexdigest()
-        digest.update(f"{one.goal}\0{mode}\0{contents}\n".encode(errors="surrogateescape"))
+    for file in files:
+        mode = file.source.stat().st_mode & 0o111
+        contents = hashlib.sha256(file.source.read_bytes()).hexdigest()
+        digest.update(f"{file.goal}\0{mode}\0{contents}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()[:16]
 
 
-def _copy(found: Iterable[Found], worktree: str, goal: Path) -> None:
-    """Beside, and then by rename: who finds the copy finds all of it."""
+def _copy(files: Iterable[CodeFile], worktree: str, goal: Path) -> None:
+    """Copies to a temporary directory and renames it, so that an existing copy is always complete."""
     half = goal.with_name(f".{goal.name}.{os.getpid()}.tmp")
     with writing(goal):
-        for one in found:
-            (half / one.goal).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(one.source, half / one.goal)
+        for file in files:
+            (half / file.goal).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file.source, half / file.goal)
         (half / PROJECT).mkdir(parents=True, exist_ok=True)
         (half / PROJECT / FROZEN).write_text(worktree)
         try:
             half.rename(goal)
         except OSError:
             shutil.rmtree(half)
-            if not goal.is_dir():  # somebody else made it in the meantime
+            if not goal.is_dir():  # otherwise another process made the same copy in the meantime
                 raise
 
 

@@ -1,4 +1,4 @@
-"""A job: the command line that trains some sessions of a plan file, wherever it runs."""
+"""A job: the command line that trains one pack of sessions of a plan file, on any backend."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rldsl.store.scrub import scrub_command
 
 
 class Resources(NamedTuple):
-    """What the process of a job uses. Jobs that need the same may share an array."""
+    """Cores and GPUs of a job. Jobs with equal resources are submitted together, on SLURM as an array."""
 
     cpus: int = 1
     gpus: int = 0
 
     @classmethod
     def of(cls, trial: Trial) -> Resources:
-        """By how a trial computes."""
+        """The resources that a trial needs, by its `compute` settings."""
         return cls(trial.compute.threads, int(trial.compute.device != "cpu"))
 
 
@@ -31,27 +31,28 @@ LEAST = Resources()
 
 @dataclass(frozen=True)
 class Job:
-    """What a launcher starts for one pack: one process; its output goes to the log of the first session."""
+    """One process that trains one pack; its output goes to the log of the first session."""
 
     sessions: tuple[str, ...]
     directory: Path
+    """The directory of the first session."""
     command: tuple[str, ...]
     resources: Resources = LEAST
     name: str = "rldsl"
-    """Of the experiment, for people who look at the queue."""
+    """The name in the queue: that of the experiment."""
     directories: tuple[Path, ...] = ()
-    """Of all its sessions, the first one included."""
+    """The directories of all sessions of the pack."""
     cwd: Path | None = None
-    """Where it runs: in the frozen copy of the code, for a job that does not start at once."""
+    """The working directory: in the frozen copy of the code, for a job of a queue."""
     path: tuple[str, ...] = ()
-    """What its Python has on PYTHONPATH, in the frozen copy."""
+    """PYTHONPATH, with directories of the project taken from the frozen copy."""
     maker: JobMaker | None = field(default=None, compare=False, repr=False)
-    """Makes the same job for a place with other paths."""
+    """Makes the same job for a machine with other paths."""
 
 
 @dataclass(frozen=True)
 class JobMaker:
-    """Makes jobs for the sessions of one frozen plan."""
+    """Makes jobs for sessions of a frozen plan; `origin` is the command of the user."""
 
     plan: Path
     runs: Path
@@ -61,12 +62,12 @@ class JobMaker:
 
     def job(self, pack: Sequence[PlannedSession]) -> Job:
         """The job of one pack."""
-        row, directories = pack[0].row, tuple(self.runs / one.directory for one in pack)
-        made = self.job_of([one.id for one in pack], directories[0])
-        return replace(made, resources=Resources.of(row.trial), name=row.experiment, directories=directories)
+        row, directories = pack[0].row, tuple(self.runs / planned.directory for planned in pack)
+        job = self.job_of([planned.id for planned in pack], directories[0])
+        return replace(job, resources=Resources.of(row.trial), name=row.experiment, directories=directories)
 
     def job_of(self, sessions: Sequence[str], directory: Path) -> Job:
-        """The job of these sessions; the file of the experiment is named, for the classes that it may define."""
+        """The job of these sessions. The experiment file is passed along for the classes that it defines."""
         command = [self.python, "-m", "rldsl.train", str(self.plan), "--runs", str(self.runs)]
         command += ["--command", json.dumps(scrub_command(self.origin))]
         if self.file is not None:

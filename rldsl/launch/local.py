@@ -1,4 +1,4 @@
-"""This machine: each job a process of its own, so many at a time; a crash of one does not touch the rest."""
+"""Jobs as processes of this machine, a limited number at a time; a crash of one does not affect the others."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rldsl.store.errors import writing
 from rldsl.store.layout import LOG
 
 STOPPED = 3
-"""Exit code of a job that was asked to stop and can be resumed, as `rldsl.train` gives it."""
+"""Exit code of `rldsl.train` when it was asked to stop; the session can be resumed."""
 
 
 class LocalRun:
-    """Jobs waiting, running and ended; nothing moves but by `poll`."""
+    """Jobs that are waiting, running and ended; the state changes only in `poll`."""
 
     def __init__(self, jobs: Sequence[Job], launcher: Local) -> None:
         self.waiting = deque(jobs)
@@ -37,11 +37,11 @@ class LocalRun:
 
     @property
     def crashed(self) -> bool:
-        """Whether a job ended as it should not: neither done nor asked to stop."""
+        """Whether a job ended with an error: neither done nor asked to stop."""
         return any(code not in (0, STOPPED) for code in self.exit_codes.values())
 
     def poll(self) -> list[Job]:
-        """Starts what there is room for; returns the jobs that ended since the last call."""
+        """Starts waiting jobs up to the limit; returns the jobs that ended since the last call."""
         ended = [job for job, process in self.running.items() if process.poll() is not None]
         for job in ended:
             self.exit_codes[job] = self.running.pop(job).returncode
@@ -52,11 +52,11 @@ class LocalRun:
         return ended
 
     def stop(self, jobs: Iterable[Job] | None = None) -> None:
-        """Of these jobs, or of all: starts nothing more and asks what runs to checkpoint and stop."""
+        """Asks these jobs, by default all, to checkpoint and stop; those that are waiting are dropped."""
         self._end(signal.SIGTERM, jobs)
 
     def kill(self) -> None:
-        """Ends what runs at once; it goes on from its last checkpoint when it is resumed."""
+        """Kills all running jobs; resumed sessions continue from their last checkpoint."""
         self._end(signal.SIGKILL)
 
     def _end(self, number: signal.Signals, jobs: Iterable[Job] | None = None) -> None:
@@ -67,7 +67,7 @@ class LocalRun:
                 process.send_signal(number)
 
     def _gpu_for(self, job: Job) -> str | None:
-        """The GPU that the fewest use."""
+        """The GPU with the fewest jobs."""
         if not job.resources.gpus or not self.all_gpus:
             return None
         used = Counter(self.gpus.values())
@@ -76,17 +76,30 @@ class LocalRun:
 
 
 def processes(launcher: Local, on_gpu: bool = False) -> int:
-    """How many processes run at a time."""
+    """How many processes run at the same time."""
     if launcher.parallel:
         return launcher.parallel
-    if on_gpu and (found := machine.gpus()):
-        return len(found)
+    if on_gpu and (gpus := machine.gpus()):
+        return len(gpus)
     return max(1, min(machine.cores(), int(machine.memory_gb() / launcher.memory_gb)))
 
 
+def exit_reason(code: int) -> str:
+    """`exit 1`, or `killed by SIGKILL` for -9."""
+    return f"exit {code}" if code >= 0 else f"killed by {signal_name(-code)}"
+
+
+def signal_name(number: int) -> str:
+    """`SIGKILL` for 9."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
 def _start(job: Job, gpu: str | None = None) -> subprocess.Popen[bytes]:
-    """In a session of its own, so that Ctrl-C reaches only the one who waits; its output is the session's log."""
-    own = {"CUDA_VISIBLE_DEVICES": gpu} if gpu is not None else {}
+    """Starts a process in its own process group, which Ctrl-C does not reach; its output goes to the session's log."""
+    device = {"CUDA_VISIBLE_DEVICES": gpu} if gpu is not None else {}
     path = {"PYTHONPATH": os.pathsep.join(job.path)} if job.path else {}
     with writing(job.directory):
         job.directory.mkdir(parents=True, exist_ok=True)
@@ -99,5 +112,5 @@ def _start(job: Job, gpu: str | None = None) -> subprocess.Popen[bytes]:
             stderr=subprocess.STDOUT,
             start_new_session=True,
             cwd=job.cwd,
-            env={**ONE_THREAD, **os.environ, **path, **own},
+            env={**ONE_THREAD, **os.environ, **path, **device},
         )

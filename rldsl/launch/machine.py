@@ -1,4 +1,4 @@
-"""What this machine has for processes that train: cores, memory, GPUs."""
+"""Cores, memory and GPUs of this machine."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ def cores() -> int:
 
 
 def memory_gb() -> float:
-    """Memory that is there, used or not."""
-    import psutil
+    """Total memory."""
+    import psutil  # type: ignore[import-untyped]  # it has no stubs
 
     return float(psutil.virtual_memory().total) / 1e9
 
 
 def gpus() -> list[str]:
-    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES calls them."""
-    if (said := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return [one.strip() for one in said.split(",") if one.strip() and one.strip() != "-1"]
+    """The GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES."""
+    if (visible := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [name.strip() for name in visible.split(",") if name.strip() and name.strip() != "-1"]
     return [str(index) for index, _ in enumerate(_listed())]
 
 

@@ -1,92 +1,115 @@
-"""Sessions joined with the queues that hold their jobs: each queue is asked once, about all of them."""
+"""Queued jobs: the job records of a run directory joined with the states that the queues report."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from rldsl.launch.contract import Backend, QueueState, place_of
-from rldsl.launch.tickets import Ticket, newest, read_tickets
+from rldsl.launch.backend import Backend, QueueState, backend_for
+from rldsl.launch.job_records import JobRecord, newest_records, read_records
+from rldsl.launch.profiles import load_project_launchers
 from rldsl.spec.errors import SpecError
+from rldsl.spec.launcher import Launcher
 from rldsl.store.errors import StoreError
+from rldsl.store.session_state import SessionState
 
 UNKNOWN = QueueState()
 
 
 class QueuedJob(NamedTuple):
-    """The newest job of a session, and how its queue says that it stands."""
+    """The newest job of a session, and its state according to the queue."""
 
-    ticket: Ticket
+    record: JobRecord
     state: QueueState
 
 
 class Queues:
-    """All that was ever submitted from a run directory, and what the queues say of it now."""
+    """All jobs that were submitted from a run directory. Each queue is asked once about all of its jobs."""
 
     def __init__(self, runs: Path) -> None:
         self.runs = runs
-        self.tickets = newest(read_tickets(runs))
-        self.notes: list[str] = []
-        """Why a queue could not be asked."""
+        self.records = newest_records(read_records(runs))
+        """The newest job record of each session."""
+        self.errors: list[str] = []
+        """Why queues could not be asked."""
+        if any(record.backend not in Launcher.kinds for record in self.records.values()):
+            load_project_launchers()
 
-    def held(self, sessions: Iterable[str]) -> dict[str, QueuedJob]:
-        """The jobs of these sessions, as far as they have any."""
-        chosen = {id: self.tickets[id] for id in sessions if id in self.tickets}
+    def jobs(self, sessions: Iterable[str]) -> dict[str, QueuedJob]:
+        """The newest jobs of these sessions; sessions that were never submitted are left out."""
+        chosen = {id: self.records[id] for id in sessions if id in self.records}
         states = self._states(chosen.values())
-        return {id: QueuedJob(ticket, states.get(ticket.job_id, UNKNOWN)) for id, ticket in chosen.items()}
+        return {id: QueuedJob(record, states.get(record.job_id, UNKNOWN)) for id, record in chosen.items()}
 
-    def of_trials(self, trials: Collection[str]) -> list[Ticket]:
-        """The newest jobs of the sessions of these trials."""
-        return [ticket for id, ticket in self.tickets.items() if id.rpartition("-s")[0] in trials]
+    def of_trials(self, trials: Collection[str]) -> list[JobRecord]:
+        """The newest job records of the sessions of these trials."""
+        return [record for id, record in self.records.items() if id.rpartition("-s")[0] in trials]
 
-    def cancel(self, tickets: Iterable[Ticket]) -> list[str]:
-        """Ends jobs; a sentence for each queue that did not do so."""
-        refused = []
-        for place, some in self._by_place(tickets):
+    def cancel(self, records: Iterable[JobRecord]) -> list[str]:
+        """Cancels jobs; returns a sentence for each queue that refused."""
+        refusals = []
+        for backend, group in self._by_backend(records):
             try:
-                place.cancel([ticket.job_id for ticket in some])
+                backend.cancel([record.job_id for record in group])
             except StoreError as error:
-                refused.append(str(error))
-        return refused
+                refusals.append(str(error))
+        return refusals
 
-    def fetch(self, tickets: Iterable[Ticket]) -> None:
-        """Brings home what is elsewhere; a queue that cannot is noted."""
-        for place, some in self._by_place(tickets):
+    def fetch(self, records: Iterable[JobRecord]) -> None:
+        """Copies results into the run directory where the filesystem is not shared."""
+        for backend, group in self._by_backend(records):
             try:
-                place.fetch(some)
+                backend.fetch(group)
             except StoreError as error:
-                self.notes.append(str(error))
+                self.errors.append(str(error))
 
-    def last_words(self, ticket: Ticket) -> list[str]:
-        """What the queue has of a job's output."""
-        return place_of(ticket.spec(), self.runs).last_words(ticket)
+    def last_lines(self, record: JobRecord) -> list[str]:
+        """The end of a job's output, as far as its queue has it."""
+        return backend_for(record.spec(), self.runs).last_lines(record)
 
-    def _states(self, tickets: Iterable[Ticket]) -> dict[str, QueueState]:
-        found: dict[str, QueueState] = {}
-        for place, some in self._by_place(tickets):
+    def _states(self, records: Iterable[JobRecord]) -> dict[str, QueueState]:
+        states: dict[str, QueueState] = {}
+        for backend, group in self._by_backend(records):
             try:
-                found |= place.states([ticket.job_id for ticket in some])
+                states |= backend.states([record.job_id for record in group])
             except StoreError as error:
-                self.notes.append(str(error))
-        return found
+                self.errors.append(str(error))
+        return states
 
-    def _by_place(self, tickets: Iterable[Ticket]) -> list[tuple[Backend, list[Ticket]]]:
-        """Each queue with its jobs, each job once."""
-        alike: dict[str, dict[str, Ticket]] = defaultdict(dict)
-        for ticket in tickets:
-            alike[json.dumps(ticket.launcher)][ticket.job_id] = ticket
-        places: dict[str, Backend] = {}
-        groups: dict[str, list[Ticket]] = defaultdict(list)
-        for some in alike.values():
+    def _by_backend(self, records: Iterable[JobRecord]) -> list[tuple[Backend, list[JobRecord]]]:
+        """Each queue with its jobs, every job once."""
+        by_launcher: dict[str, dict[str, JobRecord]] = defaultdict(dict)
+        for record in records:
+            by_launcher[json.dumps(record.launcher)][record.job_id] = record
+        backends: dict[str, Backend] = {}
+        groups: dict[str, list[JobRecord]] = defaultdict(list)
+        for jobs in by_launcher.values():
             try:
-                launcher = next(iter(some.values())).spec()
-                if launcher.queue not in places:
-                    places[launcher.queue] = place_of(launcher, self.runs)
+                launcher = next(iter(jobs.values())).spec()
+                if launcher.queue not in backends:
+                    backends[launcher.queue] = backend_for(launcher, self.runs)
             except SpecError as error:
-                self.notes.append(str(error))
+                self.errors.append(str(error))
                 continue
-            groups[launcher.queue] += some.values()
-        return [(places[queue], some) for queue, some in groups.items()]
+            groups[launcher.queue] += jobs.values()
+        return [(backends[queue], group) for queue, group in groups.items()]
+
+
+def with_job(state: SessionState, job: QueuedJob | None) -> SessionState:
+    """The state of a session, joined with what its queue says about its newest job."""
+    if job is None:
+        return state
+    name, queue = f"{job.record.backend} job {job.record.job_id}", job.state
+    if queue.state == "pending" and state.state != "running":
+        return replace(state, state="queued", reason=f"{name}{f': {queue.reason}' if queue.reason else ''}")
+    if queue.state == "running":
+        begins = "" if state.state == "running" else "starts "
+        return replace(state, state="running", reason=f"{begins}on {queue.where}, {name}" if queue.where else name)
+    if state.state == "running":
+        return replace(state, reason=name)
+    why = queue.reason or {"done": "ended", "unknown": "not known to its queue"}.get(queue.state, queue.state)
+    return replace(state, reason="; ".join(filter(None, [f"{name}: {why}", state.reason])))

@@ -1,24 +1,24 @@
-"""What SLURM says of jobs: `squeue` for those that it still has in mind, `sacct` for how the others ended."""
+"""States of SLURM jobs: `squeue` for jobs that the controller still knows, `sacct` for how the others ended."""
 
 from __future__ import annotations
 
 import re
 import shutil
-import signal
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 
-from rldsl.launch.contract import QueueSilent, QueueState, State
+from rldsl.launch.backend import JobState, QueueState, QueueUnavailable
+from rldsl.launch.local import signal_name
 
 TIMEOUT = 60.0
 SQUEUE = ["squeue", "--me", "--noheader", "--array", "--states=all", "--format=%i|%T|%r|%N"]
 SACCT = ["sacct", "--noheader", "--parsable2", "--format=JobID,State,ExitCode,NodeList"]
 MOST_IDS = 1000
-"""Ids in one command, whose length the system limits."""
+"""Ids in one command line, whose length the system limits."""
 
 PENDING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SUSPENDED")
 RUNNING = ("RUNNING", "COMPLETING", "STAGE_OUT", "SIGNALING", "STOPPED", "RESIZING")
-ENDS: dict[str, tuple[State, str]] = {
+ENDS: dict[str, tuple[JobState, str]] = {
     "COMPLETED": ("done", ""),
     "CANCELLED": ("cancelled", "cancelled"),
     "OUT_OF_MEMORY": ("failed", "out of memory"),
@@ -32,28 +32,30 @@ ENDS: dict[str, tuple[State, str]] = {
 NO_ACCOUNTS = "why is not known: SLURM keeps no accounts here"
 
 
-def ask(command: Sequence[str], timeout: float = TIMEOUT) -> str:
-    """What a command of SLURM answers."""
+def run_command(command: Sequence[str], timeout: float = TIMEOUT) -> str:
+    """The output of a SLURM command."""
     if shutil.which(command[0]) is None:
-        raise QueueSilent(f"there is no {command[0]} on this machine: SLURM is used from a login node of its cluster")
+        raise QueueUnavailable(
+            f"there is no {command[0]} on this machine: SLURM is used from a login node of its cluster"
+        )
     try:
-        answer = subprocess.run(
+        completed = subprocess.run(
             command, capture_output=True, text=True, timeout=timeout, check=True, stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired:
-        raise QueueSilent(f"{command[0]} did not answer in {timeout:.0f} seconds") from None
+        raise QueueUnavailable(f"{command[0]} did not answer in {timeout:.0f} seconds") from None
     except subprocess.CalledProcessError as error:
         reason = error.stderr.strip().rpartition("\n")[2] or f"it ended with {error.returncode}"
-        raise QueueSilent(f"{command[0]} failed: {reason}") from None
-    return answer.stdout
+        raise QueueUnavailable(f"{command[0]} failed: {reason}") from None
+    return completed.stdout
 
 
 def job_states(ids: Sequence[str]) -> dict[str, QueueState]:
-    """How these jobs stand, by one call to `squeue` and at most one to `sacct`."""
+    """The states of these jobs, with one call to `squeue` and at most one to `sacct`."""
     wanted = set(ids)
-    found = {id: state for id, state in _in_queue(ask(SQUEUE)) if id in wanted}
-    ended = [id for id in ids if id not in found or not found[id].live]
-    return {**found, **_accounts(ended, found)} if ended else found
+    states = {id: state for id, state in _in_queue(run_command(SQUEUE)) if id in wanted}
+    ended = [id for id in ids if id not in states or not states[id].live]
+    return {**states, **_accounts(ended, states)} if ended else states
 
 
 def _in_queue(text: str) -> Iterator[tuple[str, QueueState]]:
@@ -61,22 +63,24 @@ def _in_queue(text: str) -> Iterator[tuple[str, QueueState]]:
         cells = line.split("|")
         if len(cells) == 4:
             id, state, reason, node = cells
-            yield id.strip(), meaning(state, node=node, waits=reason)
+            yield id.strip(), parse_state(state, node=node, waits=reason)
 
 
 def _accounts(ids: Sequence[str], known: dict[str, QueueState]) -> dict[str, QueueState]:
-    """How jobs ended; where SLURM keeps no accounts, as far as the queue still knows."""
+    """How jobs ended, by `sacct`; without accounting, by what `squeue` still shows."""
     try:
-        text = "".join(ask([*SACCT, f"--jobs={','.join(some)}"]) for some in _batches(sorted(map(array_of, ids))))
-    except QueueSilent:
+        text = "".join(
+            run_command([*SACCT, f"--jobs={','.join(some)}"]) for some in _batches(sorted(map(array_of, ids)))
+        )
+    except QueueUnavailable:
         return {id: known[id] if id in known else QueueState("unknown", NO_ACCOUNTS) for id in ids}
     accounts = parse_sacct(text)
     return {id: accounts[id] for id in ids if id in accounts}
 
 
 def parse_sacct(text: str) -> dict[str, QueueState]:
-    """Jobs by id, out of the lines of jobs and their steps: a step may know better why it ended."""
-    found: dict[str, QueueState] = {}
+    """Jobs by id, from the lines of jobs and their steps: the line of a step may have the more precise reason."""
+    states: dict[str, QueueState] = {}
     for line in text.splitlines():
         cells = line.split("|")
         if len(cells) != 4:
@@ -84,22 +88,22 @@ def parse_sacct(text: str) -> dict[str, QueueState]:
         id, step = cells[0].partition(".")[::2]
         for one in _expanded(id):
             if not step:
-                found[one] = meaning(*cells[1:])
-            elif one in found and found[one].state == "failed":
-                found[one] = _refined(found[one], cells[1], cells[2])
-    return found
+                states[one] = parse_state(*cells[1:])
+            elif one in states and states[one].state == "failed":
+                states[one] = _refined(states[one], cells[1], cells[2])
+    return states
 
 
 def _refined(job: QueueState, state: str, exit_code: str) -> QueueState:
-    """A job that failed, with what one of its steps knows better: memory, or the signal that killed it."""
+    """A failed job with the reason of one of its steps, if that is out of memory or a signal."""
     if state.startswith("OUT_OF_ME"):
         return job._replace(reason="out of memory")
-    words = exit_words(exit_code)
+    words = parse_exit_code(exit_code)
     return job._replace(reason=words) if words.startswith("killed") and job.reason.startswith("exit") else job
 
 
-def meaning(state: str, exit_code: str = "", node: str = "", waits: str = "") -> QueueState:
-    """The words of the contract for SLURM's own: `CANCELLED by 0`, `OUT_OF_MEMORY`, exit code `1:0`."""
+def parse_state(state: str, exit_code: str = "", node: str = "", waits: str = "") -> QueueState:
+    """The `QueueState` for a state of SLURM, such as `CANCELLED by 0` or `OUT_OF_MEMORY`, and an exit code `1:0`."""
     name = state.partition(" ")[0].rstrip("+")
     where = "" if node in ("None assigned", "(null)") else node
     if name in PENDING:
@@ -108,27 +112,24 @@ def meaning(state: str, exit_code: str = "", node: str = "", waits: str = "") ->
         return QueueState("running", where=where)
     if name in ENDS:
         return QueueState(*ENDS[name], where)
-    return QueueState("failed", exit_words(exit_code), where) if name == "FAILED" else QueueState()
+    return QueueState("failed", parse_exit_code(exit_code), where) if name == "FAILED" else QueueState()
 
 
-def exit_words(code: str) -> str:
+def parse_exit_code(code: str) -> str:
     """`exit 1` for `1:0`, `killed by SIGKILL` for `0:9`."""
     status, _, number = code.partition(":")
     if number in ("", "0"):
         return f"exit {status}" if status else "failed"
-    try:
-        return f"killed by {signal.Signals(int(number)).name}"
-    except ValueError:
-        return f"killed by signal {number}"
+    return f"killed by {signal_name(int(number))}"
 
 
 def array_of(id: str) -> str:
-    """The array that a job is a task of; itself for one that is not."""
+    """The id of the array that a job belongs to; its own id if it is not part of an array."""
     return id.partition("_")[0]
 
 
 def _expanded(id: str) -> Iterator[str]:
-    """`12_[3-5,9%2]` stands for tasks that have not begun."""
+    """All ids of `12_[3-5,9%2]`, which stands for array tasks that have not begun."""
     match = re.fullmatch(r"(\d+)_\[([\d,:-]+)(%\d+)?\]", id)
     if match is None:
         yield id
@@ -145,12 +146,12 @@ def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
 
 
 def cancel_jobs(ids: Sequence[str]) -> None:
-    """Cancels them by few calls."""
+    """Cancels jobs with few calls."""
     for some in _batches(ids):
-        ask(["scancel", *some])
+        run_command(["scancel", *some])
 
 
 def array_size() -> int:
-    """How many tasks an array may have at this site."""
-    match = re.search(r"^MaxArraySize\s*=\s*(\d+)", ask(["scontrol", "show", "config"]), re.MULTILINE)
+    """The maximum size of an array at this site."""
+    match = re.search(r"^MaxArraySize\s*=\s*(\d+)", run_command(["scontrol", "show", "config"]), re.MULTILINE)
     return max(1, int(match[1])) if match else 1001

@@ -1,6 +1,6 @@
-"""What a queue runs for a job: a light process that starts the training as its child and minds it.
+"""The process that a queue runs for a job: it starts the training as a child process and handles the queue's signals.
 
-A task is pickled: it holds words and paths, never a live object.
+A task is pickled by Submitit: it holds strings and paths, never a live object.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from rldsl.launch.worker import ONE_THREAD
 from rldsl.store.layout import LOG
 
 STOPPING = (STOPPED, -signal.SIGTERM, -signal.SIGUSR2)
-"""How a child ends that was asked to stop; by the signal itself if it was not ready to listen yet."""
-PATIENCE = 1.0
+"""Exit codes of a child that was asked to stop; a signal if its handlers were not installed yet."""
+SETTLE_SECONDS = 1.0
 
 
 @dataclass
 class Task:
-    """Runs a job's command to its end, in as many lives as its queue gives it."""
+    """Runs a job's command until it ends; the queue may interrupt it and start it again."""
 
     command: tuple[str, ...]
     directory: str
@@ -41,20 +41,20 @@ class Task:
     every_seconds: ClassVar[float] = 60.0
 
     def __call__(self) -> int:
-        """0 when done, `STOPPED` when it was asked to stop; any other end of the child is its own end too."""
-        signal.signal(signal.SIGTERM, self._note)
+        """Returns 0 when done and `STOPPED` when asked to stop; otherwise this process ends as its child did."""
+        signal.signal(signal.SIGTERM, self._terminate)
         self.before()
         self._child = self._start()
         code = self._wait(self._child)
         if code in STOPPING:
-            time.sleep(PATIENCE)  # a warning for all may have reached the child first
+            time.sleep(SETTLE_SECONDS)  # a signal to the whole job may have reached the child first
         self.after(code)
         if code in STOPPING and self._terminated:
             self.evicted()
         return code if code in (0, STOPPED) else _end_as(code)
 
     def checkpoint(self) -> Any:
-        """Submitit calls it on a warning: the child checkpoints and ends, and its next life goes on."""
+        """Called by Submitit before a time limit or preemption: the child checkpoints, and the requeued job resumes."""
         from submitit.helpers import DelayedSubmission
 
         self.stop_child()
@@ -62,32 +62,32 @@ class Task:
         return DelayedSubmission(replace(self))
 
     def before(self) -> None:
-        """Once, before the child starts: a place without a shared filesystem brings here what there is."""
+        """Called once before the child starts; without a shared filesystem, downloads earlier results."""
 
     def every(self) -> None:
-        """About every minute while the child runs."""
+        """Called every `every_seconds` while the child runs."""
 
     def after(self, code: int) -> None:
-        """Once, when the child has ended."""
+        """Called once when the child has ended."""
 
     def evicted(self) -> None:
-        """The whole job was told to end, and the child has checkpointed: by `stop`, or to make room for others."""
+        """Called when the job received SIGTERM and the child has checkpointed: because of `stop`, or a preemption."""
 
     def stop_child(self) -> None:
-        """Asks the child to checkpoint, and waits for its end.
+        """Asks the child to checkpoint and waits until it has ended.
 
-        It runs inside a signal handler, which may have interrupted the wait for the same child: hence no lock is
-        taken and the child is not reaped.
+        This runs in a signal handler, which may have interrupted the wait for the same child: it takes no lock and
+        does not reap the child.
         """
         if self._child is not None:
             try:
                 os.kill(self._child.pid, signal.SIGUSR2)
                 os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOWAIT)
             except (ProcessLookupError, ChildProcessError):
-                return  # it has ended, and has been reaped
+                return  # it has ended and was reaped
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        """Told to end: so is the child, which checkpoints first."""
+    def _terminate(self, number: int, frame: FrameType | None) -> None:
+        """Passes SIGTERM on to the child, which checkpoints first."""
         self._terminated = True
         if self._child is not None:
             with suppress(ProcessLookupError):
@@ -117,7 +117,7 @@ class Task:
 
 
 def _end_as(code: int) -> NoReturn:
-    """Ends this process as its child ended, by the same signal if it was one: that is what the queue writes down."""
+    """Ends this process as its child ended, by the same signal if there was one, so that the queue records it."""
     if code < 0 and -code != signal.SIGKILL:
         signal.signal(-code, signal.SIG_DFL)
     if code < 0:

@@ -1,4 +1,4 @@
-"""A module of rldsl as a process of its own, for commands whose work needs libraries that they must not load."""
+"""Running a module of rldsl in a separate process, for commands that must not import torch or gymnasium."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 
 def run_worker(module: str, arguments: Sequence[str]) -> int:
-    """Runs `python -m module` in this terminal to its end, which Ctrl-C brings about too; gives its exit code."""
+    """Runs `python -m module` in this terminal until it ends; returns its exit code."""
     process = subprocess.Popen(_command(module, arguments), env=_environment())
     while True:
         try:
             return process.wait()
         except KeyboardInterrupt:
-            continue  # the worker has got it as well, and is on its way out
+            continue  # the worker received Ctrl-C too and is about to end
 
 
 def lines_of_worker(module: str, arguments: Sequence[str]) -> Iterator[str]:
-    """The lines that `python -m module` prints, as it prints them; it ends when nobody wants more of them."""
+    """The lines that `python -m module` prints, as it prints them; closing the iterator terminates the process."""
     with subprocess.Popen(
         _command(module, arguments), env=_environment(), stdout=subprocess.PIPE, text=True
     ) as process:

@@ -1,1 +1,1 @@
-"""The monitor: a terminal program over the run directory, live and light."""
+"""The monitor: a Textual app that watches the sessions of a run directory (`rldsl watch`)."""

@@ -1,4 +1,4 @@
-"""Curves as braille: pure functions from lines and a window to cells of a terminal. Each cell has 2 x 4 dots."""
+"""Draws curves with braille characters: pure functions. A terminal cell has 2 x 4 dots."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rldsl.monitor.curves import Line
+from rldsl.monitor.curves import Floats, Line
+
+Ints = NDArray[np.int64]
 
 DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 """The bit of each dot of a braille character, by row and column."""
-NOTHING = -1
+NO_LINE = -1
+"""The owner of a cell without dots."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """The part of the plane that is shown."""
+    """The range of x and y that is shown."""
 
     x0: float
     x1: float
@@ -26,28 +30,32 @@ class Window:
     log: bool = False
 
     def zoomed(self, factor: float, centre: float = 0.5) -> Window:
-        """A narrower window (factor below 1) or a wider one, in x."""
+        """Scales the x range by a factor around a centre, given as a share of the width."""
         middle, half = self.x0 + (self.x1 - self.x0) * centre, (self.x1 - self.x0) * factor
         return replace(self, x0=middle - half * centre, x1=middle + half * (1 - centre))
 
     def moved(self, share: float) -> Window:
-        """Moved along x by a share of its width."""
-        by = (self.x1 - self.x0) * share
-        return replace(self, x0=self.x0 + by, x1=self.x1 + by)
+        """Shifted along x by a share of its width."""
+        shift = (self.x1 - self.x0) * share
+        return replace(self, x0=self.x0 + shift, x1=self.x1 + shift)
 
-    def rows(self, y: np.ndarray, height: int) -> np.ndarray:
-        """Rows of a raster of this height, from the top; nan stays nan."""
-        low, high = (scaled(np.array([value]), self.log)[0] for value in (self.y0, self.y1))
-        return (high - scaled(y, self.log)) / (high - low) * (height - 1)
+    def rows(self, y: Floats, height: int) -> Floats:
+        """The rows of y values in a raster of this height, counted from the top; nan stays nan."""
+        low, high = self._scaled_range()
+        return np.asarray((high - scaled(y, self.log)) / (high - low) * (height - 1))
 
-    def values(self, share: Sequence[float]) -> list[float]:
-        """The values at shares of the height, from the bottom."""
-        low, high = (scaled(np.array([value]), self.log)[0] for value in (self.y0, self.y1))
-        return [float(unscaled(low + (high - low) * one, self.log)) for one in share]
+    def values(self, shares: Sequence[float]) -> list[float]:
+        """The y values at shares of the height, counted from the bottom."""
+        low, high = self._scaled_range()
+        return [float(unscaled(low + (high - low) * share, self.log)) for share in shares]
+
+    def _scaled_range(self) -> tuple[float, float]:
+        low, high = scaled(np.array([self.y0, self.y1]), self.log)
+        return low, high
 
 
-def scaled(y: np.ndarray, log: bool) -> np.ndarray:
-    """Logarithmic in both directions from zero, so that negative returns have a place too."""
+def scaled(y: Floats, log: bool) -> Floats:
+    """sign(y) * log10(1 + |y|) on a log axis, which is defined for negative returns too."""
     return np.sign(y) * np.log10(1 + np.abs(y)) if log else y
 
 
@@ -57,14 +65,14 @@ def unscaled(y: float, log: bool) -> float:
 
 
 def whole_window(lines: Sequence[Line], target: float | None, log: bool) -> Window | None:
-    """The window that shows all of it, the target included; None where there is nothing to show."""
+    """The window that shows all lines and the target; None if there is nothing to show."""
     drawn = [line for line in lines if len(line.x)]
     if not drawn:
         return None
     lows = [np.min(line.y if line.low is None else line.low) for line in drawn]
     highs = [np.max(line.y if line.high is None else line.high) for line in drawn]
-    marks = [] if target is None else [target]
-    low, high = float(min([*lows, *marks])), float(max([*highs, *marks]))
+    targets = [] if target is None else [target]
+    low, high = float(min([*lows, *targets])), float(max([*highs, *targets]))
     margin = (high - low) * 0.04 or abs(high) * 0.1 or 1.0
     x0, x1 = float(min(line.x[0] for line in drawn)), float(max(line.x[-1] for line in drawn))
     return Window(x0, x1 if x1 > x0 else x0 + 1, low - margin, high + margin, log)
@@ -72,16 +80,16 @@ def whole_window(lines: Sequence[Line], target: float | None, log: bool) -> Wind
 
 @dataclass
 class Raster:
-    """Cells: the dots of each, the line whose colour they have, and the lines in whose bands it lies, a bit each."""
+    """For each cell: its dots, the line that it is coloured by, and a bit for each line whose band covers it."""
 
-    dots: np.ndarray
-    owner: np.ndarray
-    band: np.ndarray
+    dots: Ints
+    owner: Ints
+    band: Ints
 
     @classmethod
     def empty(cls, width: int, height: int) -> Raster:
         shape = (height, width)
-        return cls(np.zeros(shape, int), np.full(shape, NOTHING), np.zeros(shape, int))
+        return cls(np.zeros(shape, int), np.full(shape, NO_LINE), np.zeros(shape, int))
 
     def text(self, row: int) -> str:
         """The characters of a row."""
@@ -89,7 +97,7 @@ class Raster:
 
 
 def draw(lines: Sequence[Line], window: Window, width: int, height: int) -> Raster:
-    """All lines on one raster; where two share a cell, the later has the colour."""
+    """Draws all lines on one raster; where two share a cell, the later one gives the colour."""
     raster = Raster.empty(width, height)
     for index, line in enumerate(lines):
         _shade(raster, index, line, window)
@@ -98,16 +106,17 @@ def draw(lines: Sequence[Line], window: Window, width: int, height: int) -> Rast
     return raster
 
 
-def _columns(line: Line, values: np.ndarray, window: Window, count: int) -> np.ndarray:
-    """The values at so many columns of the window; nan where the line is not."""
-    at = np.linspace(window.x0, window.x1, count)
+def _columns(line: Line, values: Floats, window: Window, count: int) -> Floats:
+    """Interpolates values at `count` columns of the window; nan outside of the line."""
+    columns = np.linspace(window.x0, window.x1, count)
     if len(line.x) == 1:
-        here = np.abs(at - line.x[0]) <= (window.x1 - window.x0) / count
-        return np.where(here, values[0], np.nan)
-    return np.interp(at, line.x, values, left=np.nan, right=np.nan)
+        nearby = np.abs(columns - line.x[0]) <= (window.x1 - window.x0) / count
+        return np.where(nearby, values[0], np.nan)
+    return np.asarray(np.interp(columns, line.x, values, left=np.nan, right=np.nan))
 
 
 def _shade(raster: Raster, index: int, line: Line, window: Window) -> None:
+    """Marks the cells between the lowest and the highest seed of a line."""
     if line.low is None or line.high is None or not len(line.x):
         return
     height, width = raster.band.shape
@@ -120,46 +129,46 @@ def _shade(raster: Raster, index: int, line: Line, window: Window) -> None:
     raster.band[inside] |= 1 << index
 
 
-def _by_cell(dots: np.ndarray) -> np.ndarray:
-    """The two columns of dots of each cell, and the one before them, with which the line is joined."""
+def _by_cell(dots: Floats) -> Floats:
+    """The two dot columns of each cell and the one to their left, to which the line is connected."""
     return np.stack([np.concatenate([[np.nan], dots[1:-1:2]]), dots[0::2], dots[1::2]])
 
 
 def _trace(raster: Raster, index: int, line: Line, window: Window) -> None:
-    """Dots column by column, each joined to the one before, so that steep curves have no holes."""
+    """Draws dots column by column, each connected to the one before, so that steep curves have no gaps."""
     if not len(line.x):
         return
     height, width = raster.dots.shape
     rows = window.rows(_columns(line, line.y, window, width * 2), height * 4)
-    before = math.nan
+    previous = math.nan
     for column, row in enumerate(rows):
         if math.isnan(row):
-            before = math.nan
+            previous = math.nan
             continue
-        start = row if math.isnan(before) else before
+        start = row if math.isnan(previous) else previous
         first, last = sorted((round(start), round(row)))
         for dot in range(max(0, first), min(height * 4 - 1, last) + 1):
-            _dot(raster, index, column, dot)
-        before = row
+            _set_dot(raster, index, column, dot)
+        previous = row
 
 
-def _dot(raster: Raster, index: int, column: int, row: int) -> None:
+def _set_dot(raster: Raster, index: int, column: int, row: int) -> None:
     cell = row // 4, column // 2
     raster.dots[cell] |= DOTS[row % 4, column % 2]
     raster.owner[cell] = index
 
 
 def target_row(target: float, window: Window, height: int) -> int | None:
-    """The row of cells of the target line, if it is in sight."""
+    """The row of the target line; None if it is outside of the window."""
     row = round(float(window.rows(np.array([target]), height * 4)[0])) // 4
     return row if 0 <= row < height else None
 
 
-def nice_ticks(low: float, high: float, most: int) -> list[float]:
-    """Round numbers between two bounds."""
-    if not high > low or most < 1:
+def nice_ticks(low: float, high: float, limit: int) -> list[float]:
+    """Round numbers between two bounds, about `limit` of them."""
+    if not high > low or limit < 1:
         return []
-    rough = (high - low) / most
+    rough = (high - low) / limit
     size = 10.0 ** math.floor(math.log10(rough))
     step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= rough)
     first = math.ceil(low / step)
@@ -167,12 +176,12 @@ def nice_ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def y_ticks(window: Window, height: int) -> dict[int, float]:
-    """Labels of the y axis by row."""
-    most = max(2, height // 4)
+    """The labels of the y axis, by row."""
+    limit = max(2, height // 4)
     if window.log:
-        shares = [index / most for index in range(most + 1)]
+        shares = [index / limit for index in range(limit + 1)]
         values = window.values(shares)
     else:
-        values = nice_ticks(window.y0, window.y1, most)
+        values = nice_ticks(window.y0, window.y1, limit)
     rows = np.round(window.rows(np.array(values), height * 4)) // 4 if values else np.empty(0)
     return {int(row): value for row, value in zip(rows, values, strict=True) if 0 <= row < height}

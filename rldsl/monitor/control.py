@@ -1,4 +1,4 @@
-"""What the monitor can do to sessions: the same as the commands `stop` and `resume`, and TensorBoard beside it."""
+"""What the monitor does to sessions: stop and resume, like the commands of the same names, and TensorBoard."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rldsl.launch.local import LocalRun
 from rldsl.launch.queues import Queues
 from rldsl.launch.resume import resume_job
 from rldsl.launch.stop import ask_to_stop, holder
-from rldsl.monitor.facts import Seen
+from rldsl.monitor.session_index import SessionSnapshot
 from rldsl.report.words import amount, count
 from rldsl.spec.launcher import Local
 from rldsl.store.errors import StoreError
@@ -22,108 +22,128 @@ from rldsl.store.layout import TENSORBOARD
 from rldsl.store.processes import host_name
 from rldsl.store.session_dir import SessionDir
 
-MOST_LISTED = 12
-PATIENCE = 30.0
-"""Seconds that TensorBoard has to answer."""
+MAX_LISTED = 12
+STARTUP_TIMEOUT = 30.0
+"""Seconds to wait for TensorBoard to accept connections."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """Something to be confirmed: which sessions, in a few words, and all that will happen."""
+    """An action for the user to confirm: the sessions, the question, and what will happen."""
 
-    sessions: Sequence[Seen]
+    sessions: Sequence[SessionSnapshot]
     question: str
-    what: str
-    queued: Sequence[Seen] = ()
-    """Those of the sessions that a queue has."""
+    details: str
+    queued: Sequence[SessionSnapshot] = ()
+    """The sessions whose job is in a queue."""
 
 
 def stop_request(
-    chosen: Iterable[Seen], seen: Mapping[str, Seen], runs: Path, jobs: Collection[str] = ()
+    chosen: Iterable[SessionSnapshot],
+    sessions: Mapping[str, SessionSnapshot],
+    runs: Path,
+    jobs: Collection[str] = (),
 ) -> Request | None:
-    """What stopping would do: a process or job that trains several sessions stops with all of them.
+    """Describes what stopping the chosen sessions would do; None if none of them can be stopped.
 
-    `jobs` are those that queues have, waiting or running: a session of one of them is stopped by its queue.
+    A process or job that trains several sessions stops with all of them. `jobs` are the ids that the queues report,
+    waiting or running: the sessions of such a job are stopped by cancelling it.
     """
     chosen = list(chosen)
-    queued = [one for one in chosen if one.job in jobs and one.status.state != "done"]
-    running = [one for one in chosen if one.status.state == "running" and one not in queued]
+    queued = [session for session in chosen if session.job in jobs and session.status.state != "done"]
+    running = [session for session in chosen if session.status.state == "running" and session not in queued]
     if not running and not queued:
         return None
-    held = {path: holder(SessionDir(runs / path)) for path, one in seen.items() if one.status.state == "running"}
-    here = [one for one in running if (held.get(one.path) or ("",))[0] == host_name()]
-    elsewhere = [one for one in running if one not in here]
-    processes = {held[one.path] for one in here}
-    also = [seen[path] for path, by in held.items() if by in processes and seen[path] not in here]
-    with_jobs = {one.job for one in queued}
-    beside = [one for one in seen.values() if one.job in with_jobs and one not in queued and one.status.state != "done"]
-    parts = [
-        "Each is sent SIGTERM: it finishes its iteration, writes a checkpoint and stops. Nothing is lost; r goes on.\n",
-        *_listed(here),
-        *(["\nIn the same processes, and stopped with them:", *_listed(also)] if also else []),
-        *(["\nTheir jobs are cancelled; what runs checkpoints first:", *_listed(queued)] if queued else []),
-        *(["\nIn the same jobs, and stopped with them:", *_listed(beside)] if beside else []),
-        *(["\nNot on this machine, and left alone:", *_listed(elsewhere)] if elsewhere else []),
+    holders = {
+        path: holder(SessionDir(runs / path)) for path, session in sessions.items() if session.status.state == "running"
+    }
+    local = [session for session in running if (holders.get(session.path) or ("",))[0] == host_name()]
+    remote = [session for session in running if session not in local]
+    processes = {holders[session.path] for session in local}
+    same_process = [
+        sessions[path] for path, process in holders.items() if process in processes and sessions[path] not in local
     ]
-    return Request([*here, *queued], f"Stop {count(len(here) + len(queued), 'session')}?", "\n".join(parts), queued)
+    same_job = _same_job(queued, sessions.values())
+    parts = [
+        "Each gets SIGTERM: it finishes its iteration, writes a checkpoint and stops. Nothing is lost: r resumes it.\n",
+        *_listed(local),
+        *(["\nIn the same processes, and stopped with them:", *_listed(same_process)] if same_process else []),
+        *(["\nTheir jobs are cancelled; running jobs checkpoint first:", *_listed(queued)] if queued else []),
+        *(["\nIn the same jobs, and stopped with them:", *_listed(same_job)] if same_job else []),
+        *(["\nOn other machines, and not stopped:", *_listed(remote)] if remote else []),
+    ]
+    stopped = [*local, *queued]
+    return Request(stopped, f"Stop {count(len(stopped), 'session')}?", "\n".join(parts), queued)
+
+
+def _same_job(queued: Sequence[SessionSnapshot], sessions: Iterable[SessionSnapshot]) -> list[SessionSnapshot]:
+    """Unfinished sessions that were not chosen and run in the same jobs."""
+    jobs = {session.job for session in queued}
+    return [
+        session
+        for session in sessions
+        if session.job in jobs and session not in queued and session.status.state != "done"
+    ]
 
 
 def stop(request: Request, runs: Path) -> list[str]:
-    """Asks each, or its queue; a sentence for each that could not be asked."""
-    here = [one for one in request.sessions if one not in request.queued]
-    refused = [text for one in here if (text := ask_to_stop(SessionDir(runs / one.path)))]
-    return [*refused, *(_cancel(request.queued, runs) if request.queued else [])]
+    """Stops the processes and cancels the jobs; returns a sentence for each session that could not be stopped."""
+    local = [session for session in request.sessions if session not in request.queued]
+    errors = [error for session in local if (error := ask_to_stop(SessionDir(runs / session.path)))]
+    return [*errors, *(_cancel(request.queued, runs) if request.queued else [])]
 
 
-def _cancel(queued: Iterable[Seen], runs: Path) -> list[str]:
-    """Cancels the jobs by their tickets; a sentence for what no ticket is there for."""
-    queues, ids = Queues(runs), [one.status.session for one in queued]
-    unknown = [f"{id} was not submitted from {runs}: cancel its job by hand" for id in ids if id not in queues.tickets]
-    return [*unknown, *queues.cancel(queues.tickets[id] for id in ids if id in queues.tickets)]
+def _cancel(queued: Iterable[SessionSnapshot], runs: Path) -> list[str]:
+    """Cancels the jobs by their records; returns a sentence for each session without one."""
+    queues, ids = Queues(runs), [session.status.session for session in queued]
+    unknown = [f"{id} was not submitted from {runs}: cancel its job by hand" for id in ids if id not in queues.records]
+    return [*unknown, *queues.cancel(queues.records[id] for id in ids if id in queues.records)]
 
 
-def resume_request(chosen: Iterable[Seen], parallel: int, jobs: Collection[str] = ()) -> Request | None:
-    """What resuming would do; a session whose job is in a queue goes on by itself."""
-    stopped = [one for one in chosen if one.status.state in ("resume", "failed") and one.job not in jobs]
+def resume_request(chosen: Iterable[SessionSnapshot], parallel: int, jobs: Collection[str] = ()) -> Request | None:
+    """Describes what resuming would do; None if there is nothing to resume. Queued jobs resume by themselves."""
+    stopped = [
+        session for session in chosen if session.status.state in ("resume", "failed") and session.job not in jobs
+    ]
     if not stopped:
         return None
-    how = f"Each goes on from its last checkpoint in a process of its own on this machine, {parallel} at a time."
-    later = "; those that wait are started while it is open" if len(stopped) > parallel else ""
-    text = "\n".join([f"{how} They outlive the monitor{later}.\n", *_listed(stopped)])
-    return Request(stopped, f"Resume {count(len(stopped), 'session')}?", text)
+    how = f"Each resumes from its last checkpoint in a process of its own on this machine, {parallel} at a time."
+    waiting = "; sessions that wait for a process start only while it is open" if len(stopped) > parallel else ""
+    details = "\n".join([f"{how} They keep running when the monitor is closed{waiting}.\n", *_listed(stopped)])
+    return Request(stopped, f"Resume {count(len(stopped), 'session')}?", details)
 
 
-def _listed(sessions: Sequence[Seen]) -> list[str]:
-    lines = [_line(one) for one in sessions[:MOST_LISTED]]
-    more = len(sessions) - MOST_LISTED
+def _listed(sessions: Sequence[SessionSnapshot]) -> list[str]:
+    lines = [_describe(session) for session in sessions[:MAX_LISTED]]
+    more = len(sessions) - MAX_LISTED
     return [*lines, *([f"  and {more} more"] if more > 0 else [])]
 
 
-def _line(one: Seen) -> str:
-    status = one.status
+def _describe(session: SessionSnapshot) -> str:
+    status = session.status
     note = f"  ({status.note})" if status.note else ""
     return f"  {status.session}  {status.experiment}  at {amount(status.frame)} of {amount(status.frames)} frames{note}"
 
 
 class Resumer:
-    """Sessions that the monitor started: so many at a time, until all have had their turn."""
+    """Runs resumed sessions in local processes, a limited number at a time."""
 
     def __init__(self, runs: Path) -> None:
         self.runs = runs
         self.local = LocalRun([], Local())
 
     def resume(self, request: Request) -> list[str]:
-        """Queues each; a sentence for each that cannot be resumed."""
-        refused = []
-        for one in request.sessions:
+        """Queues the sessions of a request; returns a sentence for each that cannot be resumed."""
+        errors = []
+        for session in request.sessions:
             try:
-                self.local.waiting.append(resume_job(SessionDir(self.runs / one.path), self.runs))
+                self.local.waiting.append(resume_job(SessionDir(self.runs / session.path), self.runs))
             except StoreError as error:
-                refused.append(str(error))
-        return [*refused, *self.poll()]
+                errors.append(str(error))
+        return [*errors, *self.poll()]
 
     def poll(self) -> list[str]:
-        """Starts what there is room for; a sentence if it cannot."""
+        """Starts waiting sessions while there are free processes; returns a sentence if that fails."""
         try:
             self.local.poll()
         except (StoreError, OSError) as error:
@@ -131,17 +151,17 @@ class Resumer:
         return []
 
 
-class Board:
-    """A TensorBoard of its own, on loopback, that ends with the monitor."""
+class TensorBoard:
+    """A TensorBoard process on the loopback interface; it ends with the monitor."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, sessions: Sequence[Seen], runs: Path) -> str:
-        """Starts it for these sessions instead of what it showed before; returns its address once it answers."""
+    def start(self, sessions: Sequence[SessionSnapshot], runs: Path) -> str:
+        """Starts it for these sessions, replacing an earlier one; returns its URL once it accepts connections."""
         self.end()
         port = _free_port()
-        spec = ",".join(f"{_name(one)}:{(runs / one.path / TENSORBOARD).resolve()}" for one in sessions)
+        spec = ",".join(f"{_run_name(session)}:{(runs / session.path / TENSORBOARD).resolve()}" for session in sessions)
         command = [sys.executable, "-m", "tensorboard.main", "--logdir_spec", spec, "--host", "127.0.0.1"]
         self.process = subprocess.Popen(
             [*command, "--port", str(port)],
@@ -153,25 +173,26 @@ class Board:
         return f"http://127.0.0.1:{port}/"
 
     def _wait(self, port: int) -> None:
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until and self.process and self.process.poll() is None:
+        deadline = time.monotonic() + STARTUP_TIMEOUT
+        while time.monotonic() < deadline and self.process and self.process.poll() is None:
             with socket.socket() as probe:
                 probe.settimeout(1)
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     return
             time.sleep(0.1)
-        raise StoreError("TensorBoard does not start: `python -m tensorboard.main` says why")
+        raise StoreError("TensorBoard did not start: run `python -m tensorboard.main` to see why")
 
     def end(self) -> None:
-        """Ends it, if it runs."""
+        """Ends the process, if it is running."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             self.process.wait()
         self.process = None
 
 
-def _name(one: Seen) -> str:
-    return f"{one.status.experiment}-{one.status.session}".replace(":", "-").replace(",", "-")
+def _run_name(session: SessionSnapshot) -> str:
+    """A name without the characters that separate entries of `--logdir_spec`."""
+    return f"{session.status.experiment}-{session.status.session}".replace(":", "-").replace(",", "-")
 
 
 def _free_port() -> int:

@@ -1,4 +1,4 @@
-"""Curves of sessions: read as they grow, thinned out so that memory stays bounded, averaged over seeds."""
+"""Learning curves: read incrementally, thinned so that memory stays bounded, averaged over seeds."""
 
 from __future__ import annotations
 
@@ -7,25 +7,30 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rldsl.store.metrics import MetricsReader, Row
 from rldsl.store.session_dir import SessionDir
 
-MOST_POINTS = 2000
-"""Points of a curve that are kept; a terminal has some hundred columns."""
-GRID = 400
+Floats = NDArray[np.float64]
+Points = tuple[Floats, Floats]
+"""The x and the y values of a curve."""
+
+MAX_POINTS = 2000
+"""Points of a curve that are kept; a terminal has a few hundred columns."""
+GRID_POINTS = 400
 """Points at which sessions are averaged."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A curve to draw; `low` and `high` are the band over its seeds, where there are several."""
+    """A curve to draw; `low` and `high` are the lowest and highest of its seeds, if there are several."""
 
     label: str
-    x: np.ndarray
-    y: np.ndarray
-    low: np.ndarray | None = None
-    high: np.ndarray | None = None
+    x: Floats
+    y: Floats
+    low: Floats | None = None
+    high: Floats | None = None
     seeds: int = 1
 
     @property
@@ -34,7 +39,7 @@ class Line:
 
 
 class Curve:
-    """The log points of one session, every so many of them, and always the newest."""
+    """The log points of one session: every n-th one, and always the newest."""
 
     def __init__(self, runs: Path, path: str) -> None:
         self._reader = MetricsReader(SessionDir(runs / path).metrics)
@@ -50,7 +55,7 @@ class Curve:
         return self._reader.columns
 
     def read(self) -> bool:
-        """Reads what is new; whether there was anything."""
+        """Reads the new log points; returns whether there were any."""
         rows = self._reader.read_new()
         if self._reader.restarted:
             self._clear()
@@ -63,11 +68,11 @@ class Curve:
         if self._count % self._stride == 0:
             self._kept.append(self._newest)
         self._count += 1
-        if len(self._kept) > MOST_POINTS:
+        if len(self._kept) > MAX_POINTS:
             self._kept, self._stride = self._kept[::2], self._stride * 2
 
-    def points(self, x: str, y: str) -> tuple[np.ndarray, np.ndarray]:
-        """Two columns of the points that have both; empty where a column is not there."""
+    def points(self, x: str, y: str) -> Points:
+        """Two columns, at the log points where both are finite; empty if a column does not exist."""
         if self._newest is None or x not in self.columns or y not in self.columns:
             return np.empty(0), np.empty(0)
         rows = self._kept if self._kept[-1] is self._newest else [*self._kept, self._newest]
@@ -77,24 +82,24 @@ class Curve:
         return pair[:, 0], pair[:, 1]
 
 
-def single(label: str, points: tuple[np.ndarray, np.ndarray]) -> Line:
+def single(label: str, points: Points) -> Line:
     """The curve of one session."""
     return Line(label, *points)
 
 
-def averaged(label: str, sessions: Sequence[tuple[np.ndarray, np.ndarray]]) -> Line:
-    """Mean, lowest and highest over sessions, at each x over those that have come so far."""
+def averaged(label: str, sessions: Sequence[Points]) -> Line:
+    """Mean, lowest and highest over sessions; at each x, over the sessions that have reached it."""
     known = [(x, y) for x, y in sessions if len(x)]
     if len(known) < 2:
         return single(label, known[0] if known else (np.empty(0), np.empty(0)))
-    grid = np.linspace(min(x[0] for x, _ in known), max(x[-1] for x, _ in known), GRID)
+    grid = np.linspace(min(x[0] for x, _ in known), max(x[-1] for x, _ in known), GRID_POINTS)
     values = np.stack([np.interp(grid, x, y, left=np.nan, right=np.nan) for x, y in known])
-    there = np.isfinite(values).any(axis=0)
-    values, grid = values[:, there], grid[there]
+    reached = np.isfinite(values).any(axis=0)
+    values, grid = values[:, reached], grid[reached]
     return Line(label, grid, np.nanmean(values, 0), np.nanmin(values, 0), np.nanmax(values, 0), seeds=len(known))
 
 
 def metrics_of(curves: Iterable[Curve]) -> list[str]:
-    """Every figure that some of the sessions log, in the order of their files."""
-    found = dict.fromkeys(name for curve in curves for name in curve.columns)
-    return [name for name in found if name != "frame"]
+    """All metrics that at least one of the sessions logs, in the order of their columns."""
+    names = dict.fromkeys(name for curve in curves for name in curve.columns)
+    return [name for name in names if name != "frame"]

@@ -1,4 +1,4 @@
-"""The query language of the filter: `status:failed env:Hopper -algo:ppo seed:1,2 tall`."""
+"""The query language of the filter: `status:failed env:Hopper -algo:ppo seed:1,2 word`."""
 
 from __future__ import annotations
 
@@ -7,57 +7,60 @@ from dataclasses import dataclass
 
 from rldsl.spec.errors import suggestion
 
-FIELDS = ("status", "env", "algo", "experiment", "id", "place", "seed", "differs")
-WHOLE = frozenset({"seed"})
-"""Fields whose values are compared as a whole: seed 1 is not seed 10."""
+FIELDS = ("status", "env", "algo", "experiment", "id", "backend", "seed", "differs")
+EXACT_FIELDS = frozenset({"seed"})
+"""Fields that are compared exactly, not as substrings: seed 1 is not seed 10."""
 
 
 class FilterError(ValueError):
-    """A query that cannot be understood, in one sentence."""
+    """A query that cannot be parsed; the message is one sentence for the user."""
 
 
 @dataclass(frozen=True)
 class Term:
-    """One word: the field must have one of the values, or none of them if `excluded`; no field: any has it."""
+    """One word of a query: the field must contain one of the values, or none of them if `excluded`.
+
+    Without a field, all fields are searched.
+    """
 
     field: str | None
     values: tuple[str, ...]
     excluded: bool
 
-    def accepts(self, subject: Mapping[str, str]) -> bool:
-        fields = FIELDS if self.field is None else (self.field,)
-        return any(self._has(name, subject.get(name, "")) for name in fields) != self.excluded
+    def accepts(self, fields: Mapping[str, str]) -> bool:
+        names = FIELDS if self.field is None else (self.field,)
+        return any(self._matches(name, fields.get(name, "")) for name in names) != self.excluded
 
-    def _has(self, field: str, text: str) -> bool:
-        if self.field is not None and field in WHOLE:
+    def _matches(self, field: str, text: str) -> bool:
+        if self.field is not None and field in EXACT_FIELDS:
             return text in self.values
         return any(value in text.lower() for value in self.values)
 
 
 @dataclass(frozen=True)
 class Filter:
-    """All terms must hold."""
+    """Accepts a session if all terms do."""
 
     terms: tuple[Term, ...] = ()
 
-    def accepts(self, subject: Mapping[str, str]) -> bool:
-        return all(term.accepts(subject) for term in self.terms)
+    def accepts(self, fields: Mapping[str, str]) -> bool:
+        return all(term.accepts(fields) for term in self.terms)
 
     def __bool__(self) -> bool:
         return bool(self.terms)
 
 
 def parse(text: str) -> Filter:
-    """The filter that a query stands for; a field without a value yet, as while it is typed, says nothing."""
-    terms = [_term(word) for word in text.split()]
+    """Parses a query. A field without a value, as while it is being typed, is ignored."""
+    terms = [_parse_term(word) for word in text.split()]
     return Filter(tuple(term for term in terms if term.values))
 
 
-def _term(word: str) -> Term:
+def _parse_term(word: str) -> Term:
     excluded = word.startswith("-") and len(word) > 1
     field, colon, rest = word.removeprefix("-" if excluded else "").partition(":")
     if not colon:
         return Term(None, (field.lower(),), excluded)
     if field not in FIELDS:
-        raise FilterError(f"{field} is no field; {suggestion(field, FIELDS)}")
+        raise FilterError(f"{field} is not a field; {suggestion(field, FIELDS)}")
     return Term(field, tuple(value.lower() for value in rest.split(",") if value), excluded)

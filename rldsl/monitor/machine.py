@@ -1,4 +1,4 @@
-"""This machine: processors, memory, graphics cards, the disk of the run directory. A question that fails is a dash."""
+"""Usage of this machine: CPU cores, memory, GPUs and the disk of the run directory."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ TIMEOUT = 5.0
 
 @dataclass(frozen=True)
 class Gpu:
-    """A graphics card; memory in bytes."""
+    """Usage of one GPU; memory in bytes."""
 
     name: str
-    share: float
+    utilization: float
     used: int
     total: int
 
 
 @dataclass(frozen=True)
 class Usage:
-    """How busy it all is; shares from 0 to 1, sizes in bytes."""
+    """Utilization from 0 to 1; sizes as (used, total) in bytes."""
 
     cores: tuple[float, ...] = ()
     load: tuple[float, ...] = ()
@@ -35,12 +35,12 @@ class Usage:
 
 
 def read_usage(runs: Path) -> Usage:
-    """As it is now; the processors since the last call."""
-    import psutil
+    """Measures the current usage; that of the cores is the mean since the last call."""
+    import psutil  # type: ignore[import-untyped]
 
     memory, swap = psutil.virtual_memory(), psutil.swap_memory()
     return Usage(
-        cores=tuple(share / 100 for share in psutil.cpu_percent(percpu=True)),
+        cores=tuple(percent / 100 for percent in psutil.cpu_percent(percpu=True)),
         load=os.getloadavg(),
         memory=(memory.total - memory.available, memory.total),
         swap=(swap.used, swap.total),
@@ -61,21 +61,21 @@ def _gpus() -> list[Gpu]:
     if shutil.which("nvidia-smi") is None:
         return []
     try:
-        answer = subprocess.run(GPU_QUERY, capture_output=True, text=True, timeout=TIMEOUT, check=True)
+        result = subprocess.run(GPU_QUERY, capture_output=True, text=True, timeout=TIMEOUT, check=True)
     except (OSError, subprocess.SubprocessError):
         return []
-    return parse_gpus(answer.stdout)
+    return parse_gpus(result.stdout)
 
 
 def parse_gpus(text: str) -> list[Gpu]:
-    """The cards in the answer of `nvidia-smi`; a figure that it does not know counts as nothing."""
-    cards = []
+    """Parses the output of `nvidia-smi`; values that it does not know, `[N/A]`, count as 0."""
+    gpus = []
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
         if len(cells) == 4:
-            share, used, total = (_number(cell) for cell in cells[1:])
-            cards.append(Gpu(cells[0], share / 100, int(used * 2**20), int(total * 2**20)))
-    return cards
+            percent, used, total = (_number(cell) for cell in cells[1:])
+            gpus.append(Gpu(cells[0], percent / 100, int(used * 2**20), int(total * 2**20)))
+    return gpus
 
 
 def _number(text: str) -> float:

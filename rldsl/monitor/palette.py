@@ -1,4 +1,4 @@
-"""Colours and marks of the states, of the theme in use."""
+"""Colours and symbols of the session states, taken from the current theme."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ON_LIGHT = ("#0077b6", "#c05c00", "#2d7d46", "#b5179e", "#8a6d00", "#6a3fc4", "#
 
 @dataclass(frozen=True)
 class Palette:
-    """The theme, as styles of cells."""
+    """The colours of a theme as Rich styles."""
 
     colours: Mapping[str, str]
     dark: bool
@@ -28,25 +28,26 @@ class Palette:
         return Style(color=self.colour(role), bold=bold, bgcolor=self.colour(on) if on else None)
 
     def state(self, state: str, *, bold: bool = False) -> Style:
-        """The style of a state."""
+        """The style of a session state."""
         return self.style(ROLES[state], bold=bold)
 
     @property
     def dim(self) -> Style:
-        """Less than the foreground, still readable."""
+        """Secondary text: less contrast than the foreground, still readable."""
         return Style(color=mix(self.colour("foreground"), self.colour("background"), 0.45))
 
     @property
     def faint(self) -> Style:
+        """Decoration such as axes and the empty part of a bar."""
         return Style(color=mix(self.colour("foreground"), self.colour("background"), 0.78))
 
     @property
-    def lines(self) -> tuple[str, ...]:
-        """Colours of curves, told apart on this background."""
+    def line_colours(self) -> tuple[str, ...]:
+        """Colours of curves, chosen to be distinguishable on the background."""
         return ON_DARK if self.dark else ON_LIGHT
 
 
-def mix(one: str, other: str, share: float) -> str:
-    """A colour between two."""
-    a, b = Color.parse(one).get_truecolor(), Color.parse(other).get_truecolor()
+def mix(first: str, second: str, share: float) -> str:
+    """Blends two colours: `first` at share 0, `second` at share 1."""
+    a, b = Color.parse(first).get_truecolor(), Color.parse(second).get_truecolor()
     return "#" + "".join(f"{round(x + (y - x) * share):02x}" for x, y in zip(a, b, strict=True))

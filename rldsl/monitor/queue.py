@@ -1,4 +1,4 @@
-"""What the queues say: SLURM and dstack, asked seldom, in a thread, with a time limit; an answer or a sentence."""
+"""The jobs of this user in SLURM and dstack: polled rarely, from a thread, with a time limit; errors become notes."""
 
 from __future__ import annotations
 
@@ -11,108 +11,111 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rldsl.launch.dstack.api import PAGE, Api, DstackError, find_server
-from rldsl.monitor.facts import Seen
+from rldsl.monitor.session_index import SessionSnapshot
 
-EVERY = 30.0
-"""Seconds between two questions to a queue, at least."""
+POLL_SECONDS = 30.0
+"""Shortest interval between two polls of the queues."""
 TIMEOUT = 10.0
 SQUEUE = ["squeue", "--me", "--noheader", "--array", "--format=%i|%T|%r|%j|%M|%N"]
 
 
 class QueueRow(NamedTuple):
-    """One job as its queue tells of it."""
+    """One job as its queue reports it."""
 
-    place: str
+    backend: str
     id: str
     state: str
     reason: str
     name: str = ""
     time: str = ""
-    sessions: tuple[str, ...] = ()  # ids of ours that it runs
+    sessions: tuple[str, ...] = ()  # ids of the sessions that it runs
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What the queues said when they were last asked, and what went wrong."""
+class QueueReport:
+    """The jobs at the last poll, and a note for each queue that failed."""
 
     rows: Sequence[QueueRow] = ()
     notes: Sequence[str] = ()
-    asked: float | None = None
+    polled_at: float | None = None
 
 
 Source = Callable[[], list[QueueRow]]
 
 
 class Queue:
-    """Asks the queues that are there, no more often than every half a minute however often it is asked itself."""
+    """Polls the available queues, at most once in `POLL_SECONDS`."""
 
     def __init__(
         self, sources: Mapping[str, Source] | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.sources = sources_here() if sources is None else sources
+        self.sources = available_sources() if sources is None else sources
         self.clock = clock
-        self.answer = Answer()
-        self._asking = threading.Lock()
+        self.report = QueueReport()
+        self._polling = threading.Lock()
 
     @property
     def due(self) -> bool:
-        return self.answer.asked is None or self.clock() - self.answer.asked >= EVERY
+        """Whether the last report is old enough for another poll."""
+        return self.report.polled_at is None or self.clock() - self.report.polled_at >= POLL_SECONDS
 
-    def ask(self) -> Answer:
-        """The answer of the queues, or the last one while it is fresh or a question is under way."""
-        if not self.due or not self._asking.acquire(blocking=False):
-            return self.answer
+    def poll(self) -> QueueReport:
+        """A new report, or the last one if it is recent or another thread is polling."""
+        if not self.due or not self._polling.acquire(blocking=False):
+            return self.report
         try:
-            self.answer = self._ask()
+            self.report = self._poll_sources()
         finally:
-            self._asking.release()
-        return self.answer
+            self._polling.release()
+        return self.report
 
-    def _ask(self) -> Answer:
-        began, rows, notes = self.clock(), [], []
+    def _poll_sources(self) -> QueueReport:
+        start = self.clock()
+        rows: list[QueueRow] = []
+        notes: list[str] = []
         for name, source in self.sources.items():
             try:
                 rows += source()
-            except Exception as error:  # whatever a queue answers, the monitor goes on
-                notes.append(f"{name} does not answer: {_sentence(error)}")
-        return Answer(rows, notes, began)
+            except Exception as error:  # the monitor must survive any failure of a queue
+                notes.append(f"{name} does not answer: {_reason_for(error)}")
+        return QueueReport(rows, notes, start)
 
 
-def sources_here() -> dict[str, Source]:
-    """The queues that this machine can ask."""
-    found: dict[str, Source] = {}
+def available_sources() -> dict[str, Source]:
+    """The queues that can be polled from this machine."""
+    sources: dict[str, Source] = {}
     if shutil.which("squeue"):
-        found["SLURM"] = slurm
+        sources["SLURM"] = slurm
     if _has_dstack():
-        found["dstack"] = dstack
-    return found
+        sources["dstack"] = dstack
+    return sources
 
 
 def slurm() -> list[QueueRow]:
-    """The jobs of this user."""
-    answer = subprocess.run(
+    """The jobs of this user in SLURM."""
+    result = subprocess.run(
         SQUEUE, capture_output=True, text=True, timeout=TIMEOUT, check=True, stdin=subprocess.DEVNULL
     )
-    return parse_squeue(answer.stdout)
+    return parse_squeue(result.stdout)
 
 
 def parse_squeue(text: str) -> list[QueueRow]:
-    """The rows of `squeue`; lines that are not such are passed over."""
+    """Parses the output of `squeue`; other lines are skipped."""
     rows = []
     for line in text.splitlines():
         cells = line.strip().split("|")
         if len(cells) == 6:
             id, state, reason, name, spent, node = cells
-            rows.append(QueueRow("slurm", id, state.lower(), _reason(reason, node), name, spent))
+            rows.append(QueueRow("slurm", id, state.lower(), _reason_or_node(reason, node), name, spent))
     return rows
 
 
-def _reason(reason: str, node: str) -> str:
+def _reason_or_node(reason: str, node: str) -> str:
     return f"on {node}" if reason in ("None", "") and node else reason
 
 
 def dstack() -> list[QueueRow]:
-    """The runs of the project that have not ended."""
+    """The active runs of the dstack project."""
     api = Api()
     return parse_dstack(
         api.call("/api/runs/list", {"project_name": api.server.project, "only_active": True, "limit": PAGE})
@@ -128,7 +131,7 @@ def _has_dstack() -> bool:
 
 
 def parse_dstack(runs: Any) -> list[QueueRow]:
-    """The rows of `/api/runs/list`."""
+    """Parses the answer of `/api/runs/list`."""
     return [_dstack_row(run) for run in runs if isinstance(run, dict)] if isinstance(runs, list) else []
 
 
@@ -138,20 +141,23 @@ def _dstack_row(run: dict[str, Any]) -> QueueRow:
     return QueueRow("dstack", name, str(run.get("status", "?")), str(reason), name)
 
 
-def joined(rows: Sequence[QueueRow], seen: Mapping[str, Seen]) -> list[QueueRow]:
-    """Each job with the ids of our sessions that were submitted as it, or as a task of its array."""
+def with_sessions(rows: Sequence[QueueRow], sessions: Mapping[str, SessionSnapshot]) -> list[QueueRow]:
+    """Adds to each job the ids of the sessions that were submitted as it, or as a task of its array."""
     by_job: dict[str, list[str]] = {}
-    for one in seen.values():
-        if one.job:
-            by_job.setdefault(one.job, []).append(one.status.session)
-    return [
-        row._replace(sessions=tuple(by_job.get(row.id) or by_job.get(row.id.partition("_")[0], ()))) for row in rows
-    ]
+    for session in sessions.values():
+        if session.job:
+            by_job.setdefault(session.job, []).append(session.status.session)
+    return [row._replace(sessions=tuple(by_job.get(row.id) or by_job.get(_array(row.id)) or ())) for row in rows]
 
 
-def _sentence(error: Exception) -> str:
+def _array(job: str) -> str:
+    """The array of a task: `4711` of `4711_0`."""
+    return job.partition("_")[0]
+
+
+def _reason_for(error: Exception) -> str:
     if isinstance(error, subprocess.TimeoutExpired):
-        return f"nothing came in {error.timeout:.0f} seconds"
+        return f"timed out after {error.timeout:.0f} seconds"
     if isinstance(error, subprocess.CalledProcessError):
-        return (error.stderr or "").strip().partition("\n")[0] or f"it ended with {error.returncode}"
+        return (error.stderr or "").strip().partition("\n")[0] or f"exit code {error.returncode}"
     return str(error) or type(error).__name__

@@ -1,6 +1,8 @@
-"""The monitor's own themes, dark and light."""
+"""The dark and the light theme of the monitor."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from textual.app import App
 from textual.theme import Theme
@@ -37,7 +39,7 @@ LIGHT = Theme(
 )
 
 
-def palette_of(app: App[object]) -> Palette:
-    """The colours of the theme in use, whichever it is."""
+def palette_of(app: App[Any]) -> Palette:
+    """The palette of the current theme."""
     theme = app.current_theme
     return Palette(theme.to_color_system().generate(), theme.dark)

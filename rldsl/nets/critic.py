@@ -98,7 +98,7 @@ class Twins:
         if self.separate:
             outputs = [function(scope(params, prefix), *inputs) for prefix in BOTH]
             return tuple(torch.stack(pair, 1) for pair in zip(*outputs, strict=True))
-        return tuple(output.unflatten(0, (-1, 2)) for output in function(params, *map(twice, inputs)))
+        return tuple(torch.unflatten(output, 0, (-1, 2)) for output in function(params, *map(twice, inputs)))
 
 
 def twice(items: Tensor) -> Tensor:

@@ -1,52 +1,59 @@
-"""What the run directory holds already: the state of each planned session, and how fast its kind has been."""
+"""Planned sessions and their state in the run directory, with an estimate of the time that they still take."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from rldsl.plan.plan import Row
+from rldsl.plan.plan import Plan, Row
 from rldsl.spec.session import session_id
 from rldsl.store.runs import Runs
-from rldsl.store.session_dir import SessionDir, StateReport
+from rldsl.store.session_dir import SessionDir
+from rldsl.store.session_state import SessionState, State
 
 ENOUGH = 8
-"""Earlier sessions of a kind that an estimate looks at."""
+"""Earlier sessions of the same agent and environment that an estimate is based on, at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedSession:
-    """A planned session and how it stands."""
+    """One seed of a planned trial, and its state on disk when the plan was compared with the run directory."""
 
     row: Row
     seed: int
     directory: str
-    report: StateReport
+    """Relative to the run directory."""
+    on_disk: SessionState
 
     @property
     def id(self) -> str:
         return session_id(self.row.id, self.seed)
 
     @property
+    def state(self) -> State:
+        return self.on_disk.state
+
+    @property
     def frames(self) -> int:
         return self.row.trial.budget.frames
 
     @property
-    def left(self) -> int:
+    def frames_left(self) -> int:
         """Frames that are still to be trained."""
-        return 0 if self.report.state == "done" else max(0, self.frames - self.report.frame)
+        return 0 if self.state == "done" else max(0, self.frames - self.on_disk.frame)
 
     @property
     def lacks(self) -> str | None:
-        """What this machine lacks to go on with it; None: nothing, or it is done or under way already."""
-        missing = None if self.report.state in ("done", "running") else self.row.trial.env.missing()
+        """What this machine lacks to train it; None if nothing, or if it is done or running already."""
+        missing = None if self.state in ("done", "running") else self.row.trial.env.missing()
         return missing and f"{self.row.experiment} cannot run here: {missing}"
 
 
 class Existing:
-    """A run directory, listed once."""
+    """The sessions of a run directory, listed once."""
 
     def __init__(self, runs: Path) -> None:
         self.runs = runs
@@ -58,24 +65,41 @@ class Existing:
             self._by_kind[env, trial.rpartition("-")[0]].append(directory)
 
     def planned(self, row: Row) -> list[PlannedSession]:
-        """How each session of a trial stands."""
+        """The sessions of a trial."""
         return [self._planned(row, seed) for seed in row.seeds]
+
+    def sessions(self, plan: Plan) -> Iterator[PlannedSession]:
+        """The sessions of a plan, each once, however many of its experiments share it."""
+        seen: set[str] = set()
+        for row in plan.rows():
+            for planned in self.planned(row):
+                if planned.id not in seen:
+                    seen.add(planned.id)
+                    yield planned
 
     def _planned(self, row: Row, seed: int) -> PlannedSession:
         directory = row.directory(seed)
+        new = SessionState(
+            experiment=row.experiment,
+            session=session_id(row.id, seed),
+            seed=seed,
+            frames=row.trial.budget.frames,
+            target=row.target.score if row.target else None,
+            directory=str(self.runs / directory),
+        )
         if directory not in self.directories:
-            return PlannedSession(row, seed, directory, StateReport())
-        return PlannedSession(row, seed, directory, SessionDir(self.runs / directory).report())
+            return PlannedSession(row, seed, directory, new)
+        return PlannedSession(row, seed, directory, SessionDir(self.runs / directory).read_state(new))
 
     def seconds_left(self, planned: PlannedSession) -> float | None:
-        """An estimate from earlier sessions of the same agent in the same environment, where there are any."""
+        """An estimate from earlier sessions of the same agent in the same environment, if there are any."""
         speed = self._speed(planned)
-        return None if speed is None else planned.left / speed
+        return None if speed is None else planned.frames_left / speed
 
     def _speed(self, planned: PlannedSession) -> float | None:
-        """Frames a second: of the session itself once it has run a while, otherwise of its kind."""
-        if planned.report.frame and planned.report.seconds > 1:
-            return planned.report.frame / planned.report.seconds
+        """Frames per second of the session itself once it has run for a while, otherwise of sessions of its kind."""
+        if planned.on_disk.frame and planned.on_disk.seconds > 1:
+            return planned.on_disk.frame / planned.on_disk.seconds
         trial = planned.row.trial
         kind = (trial.env.slug, trial.agent.kind)
         if kind not in self._speeds:
@@ -83,6 +107,6 @@ class Existing:
         return self._speeds[kind]
 
     def _median_speed(self, directories: list[str]) -> float | None:
-        reports = [SessionDir(self.runs / directory).report() for directory in directories[:ENOUGH]]
-        speeds = [report.frame / report.seconds for report in reports if report.frame and report.seconds > 0]
+        states = [SessionDir(self.runs / directory).read_state() for directory in directories[:ENOUGH]]
+        speeds = [state.frame / state.seconds for state in states if state.frame and state.seconds > 0]
         return median(speeds) if speeds else None

@@ -1,4 +1,4 @@
-"""The trials of an experiment, made one at a time: a grid of ten million costs nothing until it is walked."""
+"""The trials of an experiment, made one at a time, so that huge grids cost nothing until they are iterated."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rldsl.spec.paths import assign, parts
 from rldsl.spec.search import Choice, Dimension, Grid, IntUniform, Listed, LogUniform, Nevergrad, Search, Uniform
 
 Point = dict[str, Any]
-"""The path and value of every field that an axis moves."""
+"""The path and value of every field that an axis sets."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedTrial:
-    """A trial and what tells it from its siblings."""
+    """A trial and the settings in which it differs from the others."""
 
     trial: Trial
     differs: Point
@@ -35,8 +35,8 @@ def count(experiment: Experiment) -> int:
     return grids * getattr(experiment.search.method, "trials", 1)
 
 
-def chosen_as_it_goes(experiment: Experiment) -> bool:
-    """Whether trials follow from the scores of those before them, so that no plan can list them."""
+def is_adaptive(experiment: Experiment) -> bool:
+    """Whether each trial depends on the scores of earlier ones, so that no plan can list them."""
     return experiment.search is not None and isinstance(experiment.search.method, Nevergrad)
 
 
@@ -45,7 +45,7 @@ def expand(experiment: Experiment) -> Iterator[PlannedTrial]:
     if experiment.search is None:
         yield PlannedTrial(experiment.base(), {})
         return
-    if chosen_as_it_goes(experiment):
+    if is_adaptive(experiment):
         return
     maker = _TrialMaker(experiment)
     for point in _points(experiment.search):
@@ -53,7 +53,7 @@ def expand(experiment: Experiment) -> Iterator[PlannedTrial]:
 
 
 class _TrialMaker:
-    """Makes the trials of one experiment, sharing the parts that no axis moves."""
+    """Makes the trials of one experiment, sharing the parts that no axis sets."""
 
     def __init__(self, experiment: Experiment) -> None:
         assert experiment.search is not None
@@ -75,7 +75,7 @@ class _TrialMaker:
 
 
 def _opened(part: Any, paths: list[str]) -> Any:
-    """Plain data as far as these paths reach; what no axis moves stays the spec that it is, validated once."""
+    """The part as plain data along these paths; parts that no axis sets stay validated specs."""
     if not isinstance(part, Spec):
         return part
     moved = _by_head(paths)
@@ -83,12 +83,12 @@ def _opened(part: Any, paths: list[str]) -> Any:
 
 
 def _by_head(paths: Iterable[str]) -> dict[str, list[str]]:
-    """What follows the first name of each path, by that name."""
-    found: dict[str, list[str]] = {}
+    """The rests of paths by their first name."""
+    rests: dict[str, list[str]] = {}
     for path in paths:
         head, _, rest = path.partition(".")
-        found.setdefault(head, []).extend([rest] if rest else [])
-    return found
+        rests.setdefault(head, []).extend([rest] if rest else [])
+    return rests
 
 
 def _points(search: Search) -> Iterator[Point]:
@@ -107,7 +107,7 @@ def _merge(cells: Iterator[tuple[Dimension, Any]] | Any, draw: Point) -> Point:
 
 
 def _draws(search: Search, drawn: list[Dimension]) -> Iterator[Point]:
-    """Draw i is the same however many there are: each has a stream of its own."""
+    """Sample i does not depend on the number of samples: each has its own RNG."""
     if not drawn:
         yield {}
         return

@@ -73,14 +73,15 @@ class GinBindings:
         return cls(bindings, values, made)
 
     def assignments(self, experiment: Experiment) -> list[Assignment]:
-        found, parts = [], dict(experiment_parts(experiment))
+        assignments, parts = [], dict(experiment_parts(experiment))
         for one in self._unscoped("Experiment"):
-            found.append(self._assignment(one, one.field))
+            assignments.append(self._assignment(one, one.field))
             parts[one.field] = _validated(one, self.values[one.model, one.field])
         for name, part in parts.items():
             for path, node in nodes(part, name) if isinstance(part, Spec) else ():
-                found += [self._assignment(one, f"{path}.{one.field}") for one in self._unscoped(type(node).__name__)]
-        return found
+                bindings = self._unscoped(type(node).__name__)
+                assignments += [self._assignment(one, f"{path}.{one.field}") for one in bindings]
+        return assignments
 
     def _assignment(self, binding: Binding, path: str) -> Assignment:
         self.used.add(binding)
@@ -118,14 +119,14 @@ class _Mentions(config_parser.ParserDelegate):  # type: ignore[misc]
     """Collects the references and macros that a statement mentions."""
 
     def __init__(self) -> None:
-        self.found: list[str] = []
+        self.mentions: list[str] = []
 
     def configurable_reference(self, scoped_configurable_name: str, evaluate: bool) -> str:
-        self.found.append(f"@{scoped_configurable_name}")
+        self.mentions.append(f"@{scoped_configurable_name}")
         return f"@{scoped_configurable_name}{'()' if evaluate else ''}"
 
     def macro(self, macro_name: str) -> str:
-        self.found.append(f"%{macro_name}")
+        self.mentions.append(f"%{macro_name}")
         return f"%{macro_name}"
 
 
@@ -141,8 +142,8 @@ def _statements(text: str, source: str, path: Path | None) -> Iterator[Binding]:
             included = _find(statement.filename, path, where)
             yield from _statements(_read(included, where), source, included)
         elif isinstance(statement, config_parser.BindingStatement):
-            yield Binding(statement.scope, statement.selector, statement.arg_name, where, frozenset(delegate.found))
-            delegate.found.clear()
+            yield Binding(statement.scope, statement.selector, statement.arg_name, where, frozenset(delegate.mentions))
+            delegate.mentions.clear()
 
 
 def _next(parser: Any, source: str) -> Any:
@@ -177,7 +178,7 @@ def _check_mentions(binding: Binding, macros: set[str]) -> None:
 def _evaluate(
     bindings: list[Binding], text: str, source: str, path: Path | None, made: set[tuple[str, str]]
 ) -> dict[tuple[str, str], Any]:
-    """Lets gin resolve macros and references; gin's registry and bindings are global, so they are cleared around."""
+    """Lets gin resolve macros and references. Its bindings are global, so they are cleared before and after."""
     _register(made)
     gin.clear_config()
     try:
@@ -203,7 +204,7 @@ _calls: list[set[tuple[str, str]]] = []
 
 
 def _register(made: set[tuple[str, str]]) -> None:
-    """Registers every spec model that gin does not know yet; calls are noted in `made`."""
+    """Registers every spec model that gin does not know yet; calls are recorded in `made`."""
     _calls[:] = [made]
     for name, model in Spec.models.items():
         if _registered.get(name) is not model:
@@ -218,7 +219,7 @@ _registered: dict[str, type[Spec]] = {}
 
 
 def _maker(model: type[Spec]) -> Callable[..., dict[str, Any]]:
-    """What gin calls for `@Model()`: it returns plain data, which the spec that receives it validates."""
+    """The function that gin calls for `@Model()`: it returns plain data, which the receiving spec validates."""
 
     def make(**values: Any) -> dict[str, Any]:
         _calls[0].add((gin.current_scope_str(), model.__name__))

@@ -1,4 +1,4 @@
-"""Overrides: what a command line changes against the experiment file. One that hits nothing is an error."""
+"""Overrides: settings that a command line changes. An override that matches no field is an error."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Assignment:
 
 
 class Source(Protocol):
-    """Where assignments come from: options, gin bindings."""
+    """A source of assignments: command-line options or gin bindings."""
 
     def assignments(self, experiment: Experiment) -> list[Assignment]:
-        """What this source changes in an experiment."""
+        """The assignments of this source that apply to an experiment."""
 
     def check_used(self) -> None:
-        """Raises if something of it changed nothing in any experiment."""
+        """Raises `SpecError` if an assignment applied to no experiment."""
 
 
 @dataclass
@@ -45,9 +45,9 @@ class Options:
     def assignments(self, experiment: Experiment) -> list[Assignment]:
         known = {name: value for name, value in parts(experiment).items() if name != "name"}
         self.seen.append(known)
-        found = [(one, resolve(known, one.path)) for one in self.given]
-        self.used.update(one.source for one, path in found if path is not None)
-        return [Assignment(path, one.value, one.source) for one, path in found if path is not None]
+        resolved = [(one, resolve(known, one.path)) for one in self.given]
+        self.used.update(one.source for one, path in resolved if path is not None)
+        return [Assignment(path, one.value, one.source) for one, path in resolved if path is not None]
 
     def check_used(self) -> None:
         for one in self.given:
@@ -57,7 +57,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Overridden:
-    """An experiment after its overrides, and what they were."""
+    """An experiment after its overrides, with the settings that they changed."""
 
     experiment: Experiment
     overrides: tuple[Override, ...] = ()
@@ -72,15 +72,15 @@ def apply(experiments: Iterable[Experiment], sources: Sequence[Source]) -> list[
 
 
 def _apply(experiment: Experiment, sources: Sequence[Source]) -> Overridden:
-    found = [one for source in sources for one in source.assignments(experiment)]
-    assignments = sorted(found, key=lambda one: one.path.count("."))
+    given = [one for source in sources for one in source.assignments(experiment)]
+    assignments = sorted(given, key=lambda one: one.path.count("."))
     _refuse_disagreement(assignments)
     changed = _assign(experiment, assignments)
     return Overridden(changed, tuple(_changes(experiment, changed, assignments)))
 
 
 def _assign(experiment: Experiment, assignments: Sequence[Assignment]) -> Experiment:
-    """All at once: what fits together in the end need not fit half way."""
+    """Applies all assignments before validating: intermediate states need not be valid."""
     data: Mapping[str, Any] = experiment.data()
     for one in assignments:
         _refuse_axis(data.get("search"), experiment, one)
@@ -92,7 +92,7 @@ def _assign(experiment: Experiment, assignments: Sequence[Assignment]) -> Experi
 
 
 def _blame(experiment: Experiment, assignments: Sequence[Assignment]) -> str:
-    """The one option that fails by itself, or all of them."""
+    """The option that is invalid by itself; all of them if none is."""
     for one in assignments:
         try:
             Experiment.parse(assign(experiment.data(), one.path, one.value))

@@ -1,4 +1,4 @@
-"""Which sessions train together in one process: those that differ only where members of a pack may differ."""
+"""Packs: sessions that train together in one process because they differ only in per-member settings."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from rldsl.spec.net import Conv, Net, Recurrent
 
 ON_GPU = 32
 WIDTHS = ((128, 8), (256, 2))
-"""On a CPU: the widest layer up to which so many members still gain from each other's company."""
+"""On a CPU: (width of the widest layer, members up to which packing still increases the speed)."""
 
 
 def make_packs(
-    planned_sessions: Iterable[PlannedSession], processes: int, members: int | None = None
+    sessions: Iterable[PlannedSession], processes: int, members: int | None = None
 ) -> list[list[PlannedSession]]:
-    """Packs of sessions that stand at the same frame; no larger than `members` and what keeps every process busy."""
-    alike: dict[str, list[PlannedSession]] = defaultdict(list)
-    for one in planned_sessions:
-        alike[f"{pack_key(one.row.trial)} {one.report.frame}"].append(one)
-    total = sum(len(group) for group in alike.values())
-    fair = min(math.ceil(total / max(1, processes)), members or total)
-    return [pack for group in alike.values() for pack in _split(group, min(fair, most_members(group[0].row.trial)))]
+    """Packs of sessions at the same frame, of at most `members` and small enough to occupy all processes."""
+    groups: dict[str, list[PlannedSession]] = defaultdict(list)
+    for planned in sessions:
+        groups[f"{pack_key(planned.row.trial)} {planned.on_disk.frame}"].append(planned)
+    total = sum(len(group) for group in groups.values())
+    size = min(math.ceil(total / max(1, processes)), members or total)
+    return [pack for group in groups.values() for pack in _split(group, min(size, most_members(group[0].row.trial)))]
 
 
 def _split(group: Sequence[PlannedSession], size: int) -> list[list[PlannedSession]]:
-    """As few packs as the size allows, as even as can be."""
+    """As few packs as the size allows, of about equal size."""
     count = math.ceil(len(group) / size)
     return [list(group[index::count]) for index in range(count)]
 
 
 def pack_key(trial: Trial) -> str:
-    """Equal for trials whose sessions may be members of one pack."""
+    """A key that is equal for trials whose sessions can be members of one pack."""
     data = identity(trial)
     for name, field in type(trial.agent).model_fields.items():
         if PerMember in field.metadata:
@@ -45,7 +45,7 @@ def pack_key(trial: Trial) -> str:
 
 
 def most_members(trial: Trial) -> int:
-    """How many members a process should have at most."""
+    """The maximum number of members of a pack."""
     if not trial.agent.packs:
         return 1
     if trial.compute.device != "cpu":
@@ -61,5 +61,5 @@ def _layers(net: Net) -> tuple[int, ...]:
 
 
 def _nets(trial: Trial) -> list[Net]:
-    found = [getattr(trial.agent, name, None) for name in ("net", "critic_net")]
-    return [net for net in found if net is not None]
+    nets = [getattr(trial.agent, name, None) for name in ("net", "critic_net")]
+    return [net for net in nets if net is not None]

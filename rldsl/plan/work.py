@@ -1,4 +1,4 @@
-"""What a session means in numbers that its spec does not show: gradient steps, and the memory of its replay."""
+"""Gradient steps and replay memory of a session, which its spec does not show directly."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from rldsl.spec.off_policy import DQN, OffPolicy
 
 
 def work(trial: Trial) -> str | None:
-    """A line for the plan; None where nothing is replayed."""
+    """A line for the plan; None for agents without a replay buffer."""
     agent = trial.agent
     if not isinstance(agent, OffPolicy):
         return None
     updates = agent.updates(trial.budget.frames)
     size = replay_bytes(agent, trial.env)
-    held = "" if size is None else f" in {_megabytes(size)}"
+    memory = "" if size is None else f" in {_megabytes(size)}"
     return (
         f"{updates:,} updates a session ({agent.updates_per_frame:g} per frame after {agent.learning_starts:,}), "
-        f"a replay of {agent.buffer:,} transitions{held}"
+        f"a replay of {agent.buffer:,} transitions{memory}"
     )
 
 
 def replay_bytes(agent: OffPolicy, env: Environment) -> int | None:
-    """What the replay of one session takes, before the ends of its episodes; None where the observation is unknown."""
+    """The size of a session's replay buffer, without final observations; None if the spaces are unknown."""
     prioritized = isinstance(agent, DQN) and agent.prioritized is not None
     if isinstance(env, Atari):
         seen = (env.stack, 84, 84)

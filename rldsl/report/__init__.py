@@ -1,1 +1,1 @@
-"""Tables, curves and statistics of finished sessions."""
+"""Scores, learning curves and differences of sessions, and how numbers are written."""

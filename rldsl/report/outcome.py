@@ -1,13 +1,16 @@
-"""The outcome of a trial: its score with n and an interval, and what it takes to check and repeat it."""
+"""The outcome of a trial: its score over n seeds, and what is needed to check and repeat it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rldsl.maths.scores import total_reward_ma
 from rldsl.maths.statistics import Interval, bootstrap_interval, interquartile_mean
@@ -19,6 +22,8 @@ from rldsl.store.metrics import read_metrics
 from rldsl.store.provenance import read_provenance
 from rldsl.store.session_dir import SessionDir
 
+Floats = NDArray[np.float64]
+
 METRIC = "total_reward_ma"
 CURVE_POINTS = 100
 PACKAGES = ("torch", "numpy", "gymnasium", "mujoco", "ale-py")
@@ -26,18 +31,21 @@ PACKAGES = ("torch", "numpy", "gymnasium", "mujoco", "ale-py")
 
 @dataclass(frozen=True)
 class Run:
-    """A finished session: its curve, and how long it took."""
+    """A finished session: its learning curve, how long it took, and its provenance.
+
+    The curve has the log points from the first finished episode on; it is empty if no episode ended.
+    """
 
     seed: int
-    frame: np.ndarray
-    mean_return: np.ndarray
+    frame: Floats
+    episode_return: Floats
     seconds: float
-    origin: dict[str, Any]
+    provenance: dict[str, Any]
 
     @property
     def score(self) -> float:
-        """The mean of the last 100 log points, each the mean of the last 100 training episodes."""
-        return total_reward_ma(self.mean_return)
+        """The mean of `episode_return` over the last 100 log points; nan if no episode ended."""
+        return total_reward_ma(self.episode_return)
 
 
 @dataclass(frozen=True)
@@ -48,17 +56,24 @@ class Outcome:
     runs: Sequence[Run]
 
     @property
-    def scores(self) -> np.ndarray:
+    def scores(self) -> Floats:
+        """The score of each seed."""
         return np.array([run.score for run in self.runs])
 
     @property
     def interval(self) -> Interval:
-        """95%, by bootstrap over the seeds, of the interquartile mean."""
+        """95% bootstrap interval of the interquartile mean over seeds."""
         return bootstrap_interval([self.scores], np.random.default_rng(0))
 
+    @property
+    def seeds_without_episode(self) -> list[int]:
+        """Seeds whose session finished before any episode ended: they have no score, and so the trial has none."""
+        return [run.seed for run in self.runs if not run.frame.size]
+
     def data(self) -> dict[str, Any]:
-        """All of it in a compact form."""
+        """The outcome as JSON; numbers that are not known are None."""
         trial = self.row.trial
+        interval = [_known(self.interval.low), _known(self.interval.high)]
         return {
             "schema": SCHEMA,
             "experiment": self.row.experiment,
@@ -68,54 +83,71 @@ class Outcome:
             "frames": trial.budget.frames,
             "metric": METRIC,
             "n": len(self.runs),
-            "score": float(self.scores.mean()),
-            "interquartile_mean": float(interquartile_mean(self.scores)),
-            "interval_95": [float(self.interval.low), float(self.interval.high)] if len(self.scores) > 1 else None,
+            "score": _known(self.scores.mean()),
+            "interquartile_mean": _known(interquartile_mean(self.scores)),
+            "interval_95": None if None in interval else interval,
             "target": self.row.target.score if self.row.target else None,
-            "seeds": {str(run.seed): {"score": run.score, "seconds": round(run.seconds, 1)} for run in self.runs},
-            "curve": self._curve(),
-            "code": _code(self.runs[0].origin),
+            "seeds": {
+                str(run.seed): {"score": _known(run.score), "seconds": round(run.seconds, 1)} for run in self.runs
+            },
+            "curve": curve([run for run in self.runs if run.frame.size]),
+            "code": _code(self.runs[0].provenance),
             "spec": trial.data(),
         }
 
-    def _curve(self) -> dict[str, list[float]]:
-        """Mean, lowest and highest return over the seeds, at a hundred frames."""
-        length = min(len(run.frame) for run in self.runs)
-        chosen = np.unique(np.linspace(0, length - 1, CURVE_POINTS).astype(int))
-        returns = np.stack([run.mean_return[chosen] for run in self.runs])
-        rows = {"mean": returns.mean(0), "low": returns.min(0), "high": returns.max(0)}
-        figures = {name: [round(float(value), 2) for value in row] for name, row in rows.items()}
-        return {"frame": self.runs[0].frame[chosen].astype(int).tolist(), **figures}
+
+def curve(runs: Sequence[Run]) -> dict[str, list[float]]:
+    """Mean, lowest and highest return over seeds, at up to a hundred frames that all seeds cover.
+
+    Seeds are joined by frame. Where one has no log point at a frame, its curve is interpolated.
+    """
+    frames = reduce(np.union1d, [run.frame for run in runs], np.empty(0))
+    if runs:
+        covered = (frames >= max(run.frame[0] for run in runs)) & (frames <= min(run.frame[-1] for run in runs))
+        frames = frames[covered]
+    if not frames.size:
+        return {"frame": [], "mean": [], "low": [], "high": []}
+    frames = frames[np.unique(np.linspace(0, frames.size - 1, CURVE_POINTS).astype(int))]
+    returns = np.stack([np.interp(frames, run.frame, run.episode_return) for run in runs])
+    columns = {"mean": returns.mean(0), "low": returns.min(0), "high": returns.max(0)}
+    rounded = {name: [round(float(value), 2) for value in column] for name, column in columns.items()}
+    return {"frame": frames.astype(int).tolist(), **rounded}
 
 
 def outcomes(plan: Plan, existing: Existing) -> list[Outcome]:
     """The outcome of every trial of a plan that has a finished session."""
-    found = [Outcome(row, _runs(existing.planned(row), existing.runs)) for row in plan.rows()]
-    return [outcome for outcome in found if outcome.runs]
+    candidates = [Outcome(row, _runs(existing.planned(row), existing.runs)) for row in plan.rows()]
+    return [outcome for outcome in candidates if outcome.runs]
 
 
-def _runs(planned_sessions: Sequence[PlannedSession], runs: Path) -> list[Run]:
-    return [_run(one.seed, SessionDir(runs / one.directory)) for one in planned_sessions if one.report.state == "done"]
+def _runs(planned: Sequence[PlannedSession], runs: Path) -> list[Run]:
+    return [
+        _read_run(session.seed, SessionDir(runs / session.directory)) for session in planned if session.state == "done"
+    ]
 
 
-def _run(seed: int, directory: SessionDir) -> Run:
+def _read_run(seed: int, directory: SessionDir) -> Run:
     metrics = read_metrics(directory.metrics)
-    returns = np.array([np.nan if one is None else one for one in metrics["episode_return"]], dtype=float)
-    frames = np.array(metrics["frame"], dtype=float)
+    returns = np.array(metrics.get("episode_return", []), dtype=np.float64)  # None, before any episode ended, is nan
+    frames = np.array(metrics.get("frame", []), dtype=np.float64)
     known = ~np.isnan(returns)
-    seconds = float(metrics["seconds"][-1] or 0.0)
-    origin = read_provenance(directory.path / provenance_name(1))
-    return Run(seed, frames[known], returns[known], seconds, origin)
+    seconds = float((metrics.get("seconds") or [0.0])[-1] or 0.0)
+    provenance = read_provenance(directory.path / provenance_name(1))
+    return Run(seed, frames[known], returns[known], seconds, provenance)
 
 
-def _code(origin: dict[str, Any]) -> dict[str, Any]:
-    packages = origin.get("packages", {})
-    versions = {name: packages[name] for name in PACKAGES if name in packages}
-    code = origin.get("code") or {}
+def _known(number: Any) -> float | None:
+    """A number for JSON, which has no nan."""
+    return None if math.isnan(number) else float(number)
+
+
+def _code(provenance: dict[str, Any]) -> dict[str, Any]:
+    packages = provenance.get("packages", {})
+    code = provenance.get("code") or {}
     return {
         "sha": code.get("sha"),
         "dirty": code.get("dirty"),
-        "python": origin.get("python"),
-        "packages": versions,
-        "cpu": (origin.get("hardware") or {}).get("cpu"),
+        "python": provenance.get("python"),
+        "packages": {name: packages[name] for name in PACKAGES if name in packages},
+        "cpu": (provenance.get("hardware") or {}).get("cpu"),
     }

@@ -1,4 +1,4 @@
-"""Numbers, times and values as people read them."""
+"""Formats numbers, durations and settings for tables and messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def amount(number: float) -> str:
-    """4000000 as 4M, 12500 as 12.5k."""
+    """4000000 as `4M`, 12500 as `12.5k`."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(number) >= size:
             return f"{number / size:.4g}{letter}"
@@ -14,7 +14,7 @@ def amount(number: float) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """3700 as 1h 02m; a dash where nothing is known."""
+    """3700 as `1h 01m`; None as a dash."""
     if seconds is None:
         return "-"
     if seconds < 60:
@@ -26,16 +26,16 @@ def duration(seconds: float | None) -> str:
     return f"{hours}h {minutes:02d}m" if hours < 48 else f"{hours // 24}d {hours % 24:02d}h"
 
 
-def value(one: Any) -> str:
-    """A setting in a table: short, exact."""
-    if isinstance(one, dict) and "kind" in one:
-        return str(one.get("id") or one["kind"])
-    if isinstance(one, float):
-        return f"{one:.6g}"
-    text = str(one)
+def value(setting: Any) -> str:
+    """A setting for a table: a spec by its id or kind, floats with six digits, long texts shortened."""
+    if isinstance(setting, dict) and "kind" in setting:
+        return str(setting.get("id") or setting["kind"])
+    if isinstance(setting, float):
+        return f"{setting:.6g}"
+    text = str(setting)
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def count(number: int, noun: str) -> str:
-    """1 trial, 2 trials."""
+    """`1 trial`, `2 trials`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")

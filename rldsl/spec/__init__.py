@@ -1,1 +1,1 @@
-"""What an experiment IS: frozen, validated models. No torch, no input or output."""
+"""Frozen, validated models of an experiment. No torch, no I/O."""

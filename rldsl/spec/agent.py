@@ -1,4 +1,7 @@
-"""Agents: one model an algorithm. A user's own is a subclass of `Agent` with its `kind` and `implementation`."""
+"""Settings of the on-policy agents, one model per algorithm.
+
+A user's own agent is a subclass of `Agent` with its `kind` and `implementation`.
+"""
 
 from __future__ import annotations
 
@@ -22,50 +25,54 @@ LogStd: TypeAlias = Annotated[Real, Ge(-5), Le(2)]
 
 
 class Agent(Kind, frozen=True):
-    """What learns, with every setting that its learning depends on."""
+    """An algorithm with all of its hyperparameters."""
 
     actions: ClassVar[frozenset[str]] = frozenset({"discrete", "continuous"})
-    """The kinds of action space that the algorithm can act in."""
+    """The kinds of action space that the algorithm supports."""
     packs: ClassVar[bool] = True
-    """Whether its implementation trains several members at once."""
-    remembers: ClassVar[bool] = True
-    """Whether its network may be recurrent."""
+    """Whether the implementation can train several members in one process."""
+    supports_recurrent: ClassVar[bool] = True
+    """Whether the network may be recurrent."""
 
     def problems(self, env: Environment, budget: Budget | None) -> Iterator[str]:
-        """Sentences about settings that are fine alone and do not fit together."""
+        """One sentence for each combination of settings that is invalid although every field is valid by itself."""
         if env.actions is not None and env.actions not in self.actions:
             able = " or ".join(sorted(self.actions))
             yield f"{type(self).__name__} needs {able} actions, and those of {env.label} are {env.actions}"
-        if not self.remembers and isinstance(getattr(self, "net", None), Recurrent):
+        if not self.supports_recurrent and isinstance(getattr(self, "net", None), Recurrent):
             yield f"{type(self).__name__} learns from single transitions: {type(self).__name__}.net cannot be recurrent"
 
 
 class Random(Agent, frozen=True):
-    """Acts uniformly at random and learns nothing: the baseline of every score, and a test of all but learning."""
+    """Uniformly random actions, no learning: the baseline for scores."""
 
     kind: Literal["random"] = "random"
     implementation: ClassVar[str] = "rldsl.agents.random:RandomAgent"
 
 
 class OnPolicy(Agent, frozen=True):
-    """What the on-policy algorithms have in common: a policy on a network, learned from fresh rollouts."""
+    """Settings shared by the on-policy algorithms."""
 
-    gamma: Annotated[Fraction, PerMember] = Field(default=0.99, description="Discount")
+    gamma: Annotated[Fraction, PerMember] = Field(default=0.99, description="Discount factor")
     lr: Annotated[NonNegativeRate, PerMember] = Field(default=3e-4, description="Learning rate")
-    entropy: Annotated[NonNegativeRate, PerMember] = Field(default=0.0, description="Weight of the entropy bonus")
-    rollout: Count = Field(default=2048, description="Steps of each environment between two updates")
-    max_grad_norm: Annotated[Positive | None, PerMember] = Field(default=0.5, description="Maximum gradient norm")
+    entropy: Annotated[NonNegativeRate, PerMember] = Field(default=0.0, description="Entropy coefficient")
+    rollout: Count = Field(default=2048, description="Number of steps per environment and rollout")
+    max_grad_norm: Annotated[Positive | None, PerMember] = Field(
+        default=0.5, description="Maximum gradient norm; None: no clipping"
+    )
     normalize_observations: Flag = Field(
-        default=False, description="Normalize observations to mean 0, standard deviation 1, clipped to 10"
+        default=False, description="Normalize observations by their running mean and standard deviation, clipped to ±10"
     )
     normalize_rewards: Flag = Field(
-        default=False, description="Divide rewards by the standard deviation of the discounted return"
+        default=False, description="Divide rewards by the running standard deviation of the discounted return"
     )
-    net: Net = Field(default=MLP((64, 64)), description="Network of the policy")
+    net: Net = Field(default=MLP((64, 64)), description="Policy network")
     log_std: LogStd | None = Field(
-        default=0.0, description="Initial log deviation of continuous actions; none: a head of the network gives it"
+        default=0.0,
+        description="Initial log standard deviation of continuous actions, independent of the state; "
+        "None: predicted by the network",
     )
-    squash: Flag = Field(default=False, description="Continuous actions through tanh")
+    squash: Flag = Field(default=False, description="Squash continuous actions with tanh")
     optimizer: Optimizer = Field(default=Adam(), description="Optimizer")
 
     def problems(self, env: Environment, budget: Budget | None) -> Iterator[str]:
@@ -76,36 +83,40 @@ class OnPolicy(Agent, frozen=True):
 
 
 class Reinforce(OnPolicy, frozen=True):
-    """The policy gradient with returns-to-go: Williams (1992)."""
+    """REINFORCE, the policy gradient with returns-to-go: Williams (1992)."""
 
     kind: Literal["reinforce"] = "reinforce"
     implementation: ClassVar[str] = "rldsl.agents.reinforce:ReinforceAgent"
-    remembers: ClassVar[bool] = False
+    supports_recurrent: ClassVar[bool] = False
 
     lr: Annotated[NonNegativeRate, PerMember] = Field(default=2e-3, description="Learning rate")
-    rollout: Count = Field(default=512, description="Steps of each environment between two updates")
-    normalize_returns: Flag = Field(default=True, description="Returns-to-go of a batch to mean 0, deviation 1")
+    rollout: Count = Field(default=512, description="Number of steps per environment and rollout")
+    normalize_returns: Flag = Field(
+        default=True, description="Normalize the returns of each batch to mean 0 and standard deviation 1"
+    )
 
 
 class ActorCritic(OnPolicy, frozen=True):
-    """On-policy algorithms with a learned value."""
+    """Settings shared by the on-policy algorithms with a value function."""
 
-    lam: Annotated[Fraction, PerMember] = Field(default=0.95, description="Decay of generalised advantages")
+    lam: Annotated[Fraction, PerMember] = Field(default=0.95, description="GAE lambda")
     critic_lr: Annotated[NonNegativeRate | None, PerMember] = Field(
-        default=None, description="Learning rate of the critic; none: as `lr`"
+        default=None, description="Learning rate of the critic; None: same as `lr`"
     )
-    value_coef: Annotated[NonNegative, PerMember] = Field(default=0.5, description="Weight of the value loss")
-    value_target_scaling: Flag = Field(default=False, description="Value loss in units of the targets' deviation")
-    critic_net: Net | None = Field(default=None, description="Network of the critic; none: as `net`")
-    shared: Flag = Field(default=False, description="One trunk for policy and critic")
+    value_coef: Annotated[NonNegative, PerMember] = Field(default=0.5, description="Coefficient of the value loss")
+    value_target_scaling: Flag = Field(
+        default=False, description="Divide value errors by the running standard deviation of the value targets"
+    )
+    critic_net: Net | None = Field(default=None, description="Value network; None: same architecture as `net`")
+    shared: Flag = Field(default=False, description="Policy and value function share one network with two heads")
 
     def problems(self, env: Environment, budget: Budget | None) -> Iterator[str]:
         yield from super().problems(env, budget)
         name = type(self).__name__
         if self.shared and self.critic_net is not None:
-            yield f"{name}.critic_net is of no use with shared=True: the critic is a head on {name}.net"
+            yield f"{name}.critic_net has no effect with shared=True: the critic is a head on {name}.net"
         if self.shared and self.critic_lr is not None:
-            yield f"{name}.critic_lr is of no use with shared=True: policy and critic are one network"
+            yield f"{name}.critic_lr has no effect with shared=True: policy and critic are one network"
 
 
 class A2C(ActorCritic, frozen=True):
@@ -115,41 +126,47 @@ class A2C(ActorCritic, frozen=True):
     implementation: ClassVar[str] = "rldsl.agents.a2c:A2CAgent"
 
     lr: Annotated[NonNegativeRate, PerMember] = Field(default=7e-4, description="Learning rate")
-    entropy: Annotated[NonNegativeRate, PerMember] = Field(default=0.01, description="Weight of the entropy bonus")
-    rollout: Count = Field(default=32, description="Steps of each environment between two updates")
-    n_step: Count | None = Field(default=None, description="Returns over so many steps instead of lambda-returns")
-    normalize_advantages: Flag = Field(default=False, description="Advantages of a batch to mean 0, deviation 1")
+    entropy: Annotated[NonNegativeRate, PerMember] = Field(default=0.01, description="Entropy coefficient")
+    rollout: Count = Field(default=32, description="Number of steps per environment and rollout")
+    n_step: Count | None = Field(default=None, description="Use n-step returns with this n instead of GAE")
+    normalize_advantages: Flag = Field(
+        default=False, description="Normalize the advantages of each batch to mean 0 and standard deviation 1"
+    )
     optimizer: Optimizer = Field(default=RMSprop(), description="Optimizer")
 
 
 class SIL(Spec, frozen=True):
-    """Self-imitation: learns again from the past that turned out better than thought: Oh et al. (2018)."""
+    """Self-imitation learning from past transitions whose return exceeded the value estimate: Oh et al. (2018)."""
 
     updates: Count = Field(default=10, description="Gradient steps after each rollout")
-    batch: Count = Field(default=512, description="Transitions of one of them")
-    buffer: Count = Field(default=100_000, description="Transitions kept")
-    policy_coef: NonNegative = Field(default=1.0, description="Weight of the policy loss")
-    value_coef: NonNegative = Field(default=0.01, description="Weight of the value loss")
-    alpha: Fraction = Field(default=0.6, description="How much the advantage decides what is sampled")
+    batch: Count = Field(default=512, description="Batch size of each gradient step")
+    buffer: Count = Field(default=100_000, description="Size of the replay buffer")
+    policy_coef: NonNegative = Field(default=1.0, description="Coefficient of the policy loss")
+    value_coef: NonNegative = Field(default=0.01, description="Coefficient of the value loss")
+    alpha: Fraction = Field(default=0.6, description="Prioritization exponent")
     beta: Fraction = Field(default=0.1, description="Importance-sampling exponent")
 
 
 class PPO(ActorCritic, frozen=True):
-    """Proximal policy optimisation: Schulman et al. (2017)."""
+    """Proximal policy optimization: Schulman et al. (2017)."""
 
     kind: Literal["ppo"] = "ppo"
     implementation: ClassVar[str] = "rldsl.agents.ppo:PPOAgent"
 
     clip: Annotated[NonNegativeRate, PerMember] = Field(
-        default=0.2, description="Bound on the change of an action's probability ratio"
+        default=0.2, description="Clipping range of the probability ratio"
     )
-    minibatch: Count = Field(default=64, description="Transitions of one gradient step")
-    epochs: Count = Field(default=10, description="Passes over each rollout")
-    normalize_advantages: Flag = Field(default=True, description="Advantages of a minibatch to mean 0, deviation 1")
-    recompute_advantages: Flag = Field(default=False, description="Advantages anew before each epoch")
-    value_clip: Flag = Field(default=False, description="Clip the change of the value as that of the policy")
-    target_kl: Positive | None = Field(default=None, description="End the epochs when the policy moved further")
-    sil: SIL | None = Field(default=None, description="Self-imitation after each rollout")
+    minibatch: Count = Field(default=64, description="Minibatch size")
+    epochs: Count = Field(default=10, description="Number of epochs over each rollout")
+    normalize_advantages: Flag = Field(
+        default=True, description="Normalize the advantages of each minibatch to mean 0 and standard deviation 1"
+    )
+    recompute_advantages: Flag = Field(default=False, description="Recompute the advantages before each epoch")
+    value_clip: Flag = Field(default=False, description="Clip the change of the value function with the same range")
+    target_kl: Positive | None = Field(
+        default=None, description="Stop the epochs early when the approximate KL divergence exceeds this; None: never"
+    )
+    sil: SIL | None = Field(default=None, description="Self-imitation learning after each rollout; None: off")
 
     def problems(self, env: Environment, budget: Budget | None) -> Iterator[str]:
         yield from super().problems(env, budget)
@@ -165,28 +182,32 @@ class PPO(ActorCritic, frozen=True):
 
 
 class Sarsa(Agent, frozen=True):
-    """On-policy learning of action values: Rummery and Niranjan (1994)."""
+    """SARSA, on-policy learning of action values: Rummery and Niranjan (1994)."""
 
     kind: Literal["sarsa"] = "sarsa"
     implementation: ClassVar[str] = "rldsl.agents.sarsa:SarsaAgent"
     actions: ClassVar[frozenset[str]] = frozenset({"discrete"})
-    remembers: ClassVar[bool] = False
+    supports_recurrent: ClassVar[bool] = False
 
-    gamma: Annotated[Fraction, PerMember] = Field(default=0.99, description="Discount")
+    gamma: Annotated[Fraction, PerMember] = Field(default=0.99, description="Discount factor")
     lr: Annotated[NonNegativeRate, PerMember] = Field(default=1e-3, description="Learning rate")
-    explore: Literal["epsilon", "boltzmann"] = Field(default="epsilon", description="How actions are drawn from values")
+    explore: Literal["epsilon", "boltzmann"] = Field(
+        default="epsilon", description="Exploration: epsilon-greedy or softmax"
+    )
     epsilon: Annotated[FractionRate, PerMember] = Field(
-        default=Linear(1.0, 0.05), description="Chance of a random action, where exploring by epsilon"
+        default=Linear(1.0, 0.05), description="Probability of a random action with epsilon-greedy exploration"
     )
     temperature: Annotated[PositiveRate, PerMember] = Field(
-        default=Linear(1.0, 0.1), description="Of the softmax over values, where exploring by boltzmann"
+        default=Linear(1.0, 0.1), description="Softmax temperature with Boltzmann exploration"
     )
-    rollout: Count = Field(default=32, description="Steps of each environment between two updates")
-    max_grad_norm: Annotated[Positive | None, PerMember] = Field(default=0.5, description="Maximum gradient norm")
+    rollout: Count = Field(default=32, description="Number of steps per environment and rollout")
+    max_grad_norm: Annotated[Positive | None, PerMember] = Field(
+        default=0.5, description="Maximum gradient norm; None: no clipping"
+    )
     normalize_observations: Flag = Field(
-        default=False, description="Normalize observations to mean 0, standard deviation 1, clipped to 10"
+        default=False, description="Normalize observations by their running mean and standard deviation, clipped to ±10"
     )
-    net: Net = Field(default=MLP((64, 64)), description="Network of the values")
+    net: Net = Field(default=MLP((64, 64)), description="Q-network")
     optimizer: Optimizer = Field(default=Adam(), description="Optimizer")
 
 
@@ -195,7 +216,7 @@ def _batch(agent: OnPolicy, env: Environment) -> str:
 
 
 def divisors(number: int) -> Iterator[int]:
-    """All divisors of a positive number, in no order."""
+    """All divisors of a positive number, unordered."""
     for small in range(1, int(number**0.5) + 1):
         if number % small == 0:
             yield small

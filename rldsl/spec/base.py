@@ -1,4 +1,4 @@
-"""The two bases of every spec: `Spec`, a frozen model, and `Kind`, an open family of them told apart by `kind`."""
+"""Base classes of all specs: `Spec`, a frozen model, and `Kind`, an open family of models discriminated by `kind`."""
 
 from __future__ import annotations
 
@@ -25,22 +25,21 @@ from pydantic_core import PydanticCustomError, core_schema
 from rldsl.spec.errors import SpecError, from_validation, line_of_user, suggestion
 
 SCHEMA = 2
-"""Raised when the meaning of a field changes, so that old results never pass for new ones."""
-
+"""Increased when the name or meaning of a field changes, so that old results are never mistaken for new ones."""
 
 SCALARS = frozenset({float, int, bool, str, type(None)})
 
 
 class NoHash:
-    """Marks a field, in `Annotated[..., NoHash]`, that does not change the work: identity ignores it."""
+    """Marks a field, in `Annotated[..., NoHash]`, that does not affect the results and is not part of the identity."""
 
 
 class PerMember:
-    """Marks a field, in `Annotated[..., PerMember]`, in which the members of a pack may differ: a number for each."""
+    """Marks a field, in `Annotated[..., PerMember]`, in which the members of a pack may differ."""
 
 
 def whole(value: Any) -> Any:
-    """`4e6` is an integer to a person who counts frames; `4.5` and `True` are not."""
+    """Accepts `4e6` as an integer; rejects `4.5` and `True`."""
     if isinstance(value, bool):
         raise PydanticCustomError("whole_number", "should be a whole number")
     if isinstance(value, float):
@@ -63,16 +62,16 @@ Sizes: TypeAlias = tuple[Count, ...]
 
 
 def is_ours(cls: type) -> bool:
-    """Whether a class is the package's, and no user's."""
+    """Whether a class is defined in rldsl, not in user code."""
     return cls.__module__.partition(".")[0] == "rldsl"
 
 
 class Spec(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
-    """A frozen model. A mistake in its constructor is a `SpecError` that names the line where it was written."""
+    """A frozen model. Invalid constructor arguments raise a `SpecError` that names the user's line."""
 
     models: ClassVar[dict[str, type[Spec]]] = {}
 
-    if not TYPE_CHECKING:  # type checkers see the signature that the fields make
+    if not TYPE_CHECKING:  # type checkers use the signature that Pydantic derives from the fields
 
         def __init__(self, /, *args: Any, **data: Any) -> None:
             try:
@@ -82,12 +81,12 @@ class Spec(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
             except TypeError as error:
                 raise SpecError(f"{type(self).__name__}: {error}", line_of_user()) from None
 
-        __init__.__pydantic_base_init__ = True  # validation from JSON does not pass through here
+        __init__.__pydantic_base_init__ = True  # validation from JSON does not call this __init__
 
     @model_validator(mode="before")
     @classmethod
     def _known_fields(cls, data: Any) -> Any:
-        """As `extra="forbid"`, but with the nearest valid names, at any depth; a number stands for the first field."""
+        """Like `extra="forbid"`, but the error suggests valid names. A bare number sets the first positional field."""
         if data.__class__ in (int, float) and (names := cls._positional()):
             return {names[0]: data}
         if isinstance(data, dict) and not data.keys() <= cls.__pydantic_fields__.keys():
@@ -99,7 +98,7 @@ class Spec(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
 
     @classmethod
     def _by_name(cls, args: tuple[Any, ...]) -> dict[str, Any]:
-        """Positional arguments, for the few fields declared with `kw_only=False`."""
+        """Maps positional arguments to the fields declared with `kw_only=False`."""
         names = cls._positional()
         if len(args) > len(names):
             raise TypeError(f"takes {len(names)} positional arguments ({', '.join(names)}), got {len(args)}")
@@ -113,37 +112,37 @@ class Spec(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         known = Spec.models.setdefault(cls.__name__, cls)
         if is_ours(known) and not is_ours(cls):
-            raise SpecError(f"{cls.__name__} is the name of a class of rldsl: choose another", line_of_user())
+            raise SpecError(f"{cls.__name__} is already a class of rldsl: choose another name", line_of_user())
         Spec.models[cls.__name__] = cls
 
     @classmethod
     def parse(cls, data: Any, root: str | None = None) -> Self:
-        """Validates plain data (from JSON, an override, a plan); `root` is how the sentence calls the whole."""
+        """Validates plain data (from JSON, an override, a plan); `root` names the object in error messages."""
         try:
             return cls.model_validate(data)
         except ValidationError as error:
             raise SpecError(from_validation(error, cls, root)) from None
 
     def with_(self, **changes: Any) -> Self:
-        """A copy with some fields changed, validated as if it had been written so."""
+        """A validated copy with some fields changed."""
         return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
 
     def data(self) -> dict[str, Any]:
-        """The complete plain data, defaults included: what JSON holds."""
+        """The spec as JSON-compatible data, defaults included."""
         return self.model_dump(mode="json")
 
 
 class Kind(Spec, frozen=True):
     """The base of a family (agents, environments, ...): an open discriminated union over `kind`.
 
-    A direct subclass is a family; its subclasses, a user's own included, join it when they are defined.
-    A field annotated with the family takes an instance, or data whose `kind` says which class it is.
+    A direct subclass is a family; its subclasses, including users' own, are registered when they are defined.
+    A field annotated with the family accepts an instance, or data whose `kind` selects the class.
     """
 
     kind: str
     kinds: ClassVar[dict[str, type[Kind]]] = {}
     implementation: ClassVar[str] = ""
-    """`module:name` of what does the work, imported only where the work is done."""
+    """`module:name` of the class or function that implements this kind, imported only when it is needed."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -171,7 +170,7 @@ class Kind(Spec, frozen=True):
 
     @classmethod
     def coerce(cls, value: Any) -> Any:
-        """What else a field of this family takes: the name of a kind stands for its defaults."""
+        """Expands the short form that fields of this family accept: the name of a kind means its defaults."""
         return {"kind": value} if isinstance(value, str) else value
 
     @classmethod
@@ -216,7 +215,7 @@ def _dump(value: Kind) -> Any:
 
 
 def _file(cls: type) -> str | None:
-    """Where a class was written: an experiment file may be loaded under two module names."""
+    """The file that defines a class; an experiment file may be loaded under two module names."""
     import sys
 
     return getattr(sys.modules.get(cls.__module__), "__file__", None)
@@ -224,30 +223,30 @@ def _file(cls: type) -> str | None:
 
 @cache
 def _hashed(cls: type) -> tuple[str, ...] | None:
-    """The fields of a spec class that its identity is made of; None for what is no spec."""
+    """The names of the fields that are part of a spec's identity; None if `cls` is not a spec class."""
     if not issubclass(cls, Spec):
         return None
     return tuple(sorted(name for name, field in cls.model_fields.items() if NoHash not in field.metadata))
 
 
 def nodes(spec: Spec) -> Iterator[Spec]:
-    """A spec and all that are inside it."""
+    """A spec and all specs nested in it."""
     yield spec
     for _, value in spec:
-        for one in value if isinstance(value, tuple) else (value,):
-            if isinstance(one, Spec):
-                yield from nodes(one)
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, Spec):
+                yield from nodes(item)
 
 
 def identity(value: Any) -> Any:
-    """The plain data that identity is made of: complete, defaults included, without what is marked `NoHash`."""
+    """The plain data that the id is computed from: all fields including defaults, except those marked `NoHash`."""
     if value.__class__ in SCALARS:
         return value
     if (names := _hashed(value.__class__)) is not None:
         fields = value.__dict__
-        return {name: one if (one := fields[name]).__class__ in SCALARS else identity(one) for name in names}
+        return {name: item if (item := fields[name]).__class__ in SCALARS else identity(item) for name in names}
     if isinstance(value, tuple | list):
-        return [identity(one) for one in value]
+        return [identity(item) for item in value]
     return value
 
 
@@ -257,7 +256,7 @@ def digest(spec: Spec, length: int = 12) -> str:
 
 
 def canonical(value: Any) -> str:
-    """`identity` as JSON with sorted keys and without spaces, written faster than by way of dictionaries."""
+    """`identity(value)` as compact JSON with sorted keys, written directly because it is faster than `json.dumps`."""
     if (write := WRITERS.get(value.__class__)) is not None:
         return write(value)
     if (names := _hashed(value.__class__)) is not None:
@@ -278,7 +277,7 @@ WRITERS: dict[type, Callable[[Any], str]] = {
 
 
 def unique(values: tuple[Any, ...], owner: str = "") -> tuple[Any, ...]:
-    """Refuses repeated values."""
+    """Returns the values, or raises if one occurs twice."""
     seen = set()
     for value in values:
         key = value if value.__class__ in SCALARS else json.dumps(value, sort_keys=True)

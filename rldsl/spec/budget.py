@@ -48,8 +48,18 @@ class Target(Spec, frozen=True):
 
 
 class Evaluation(Spec, frozen=True):
-    """Episodes on environments of their own, without learning."""
+    """Episodes without learning, in environments of their own. Their results are written at log points."""
 
     every: Count = Field(kw_only=False, description="Frames between two evaluations")
     episodes: Count = Field(default=10, description="Episodes of each")
     deterministic: Flag = Field(default=True, description="Take the likeliest action instead of a sample")
+
+    def problem(self, budget: Budget) -> str | None:
+        """What does not fit: results between two log points would never be written."""
+        if self.every >= budget.log_interval:
+            return None
+        source = "log_every" if budget.log_every else "frames / 400"
+        return (
+            f"evaluation.every = {self.every:,} is finer than the log interval of {budget.log_interval:,} frames "
+            f"({source}), at which its results are written: evaluate less often or log more often"
+        )

@@ -1,4 +1,4 @@
-"""The environments that are known by name; `Gym` takes any other."""
+"""Ids of the built-in environments. `Gym` accepts any other id."""
 
 from typing import Literal
 
@@ -169,7 +169,7 @@ DMControlId = Literal[
     "WalkerStand",
     "WalkerWalk",
 ]
-"""DM-Control as MuJoCo Playground has it: 25 tasks that need nothing else."""
+"""The 25 DM-Control tasks of MuJoCo Playground, which need no further downloads."""
 
 RobotId = Literal[
     "ApolloJoystickFlatTerrain",
@@ -202,7 +202,7 @@ RobotId = Literal[
     "PandaPickCubeOrientation",
     "PandaRobotiqPushCube",
 ]
-"""Locomotion and manipulation in MuJoCo Playground: 29 tasks that need the robot models of mujoco_menagerie."""
+"""The 29 locomotion and manipulation tasks of MuJoCo Playground, which need the robot models of mujoco_menagerie."""
 
 PlaygroundId = Literal[DMControlId, RobotId]
 """MuJoCo Playground."""
@@ -216,4 +216,4 @@ CONTINUOUS = frozenset(
         "BipedalWalkerHardcore-v3",
     }
 )
-"""Of the classic and Box2D ids, those with continuous actions."""
+"""The classic and Box2D ids with continuous actions."""

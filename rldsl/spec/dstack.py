@@ -1,4 +1,4 @@
-"""dstack: machines of a cloud or of one's own, by what they must have and may cost."""
+"""The dstack launcher: cloud or on-premises machines, selected by resources and price."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Results: TypeAlias = Annotated[
 
 def _no_value(name: str) -> str:
     if looks_secret("", name) or re.fullmatch(r"hf_[A-Za-z0-9]{8,}", name):
-        raise PydanticCustomError("secret", "should be the name of a secret, and looks like its value")
+        raise PydanticCustomError("secret", "should be the name of a secret, but looks like its value")
     return name
 
 
@@ -41,58 +41,63 @@ SecretName: TypeAlias = Annotated[
 
 
 class Dstack(Launcher, frozen=True):
-    """Machines that dstack finds: each job a run of its own, tried again on another machine where one is lost."""
+    """Machines provisioned by dstack; every job is a dstack run, which is retried on another machine if one is lost."""
 
     kind: Literal["dstack"] = "dstack"
     implementation: ClassVar[str] = "rldsl.launch.dstack.backend:DstackBackend"
     same_python: ClassVar[bool] = False
-    gpu: Names = Field(default=(), description="Names of GPUs, any of which will do: L4, A10G")
-    gpu_memory_gb: Positive | None = Field(default=None, description="Memory of a GPU, at least")
-    gpus: Natural | None = Field(default=None, description="GPUs of a job; none: one if its sessions compute on one")
-    cpus: Count | None = Field(default=None, description="Cores of a job; none: as many as its sessions have threads")
-    memory_gb: Positive | None = Field(default=None, description="Memory of a job, at least")
-    disk_gb: Positive | None = Field(default=None, description="Disk of a job, at least")
-    hours: Positive = Field(default=24.0, description="Time limit of one life of a job; it goes on in its next one")
+    gpu: Names = Field(default=(), description="Accepted GPU models, such as L4, A10G")
+    gpu_memory_gb: Positive | None = Field(default=None, description="Minimum memory of each GPU")
+    gpus: Natural | None = Field(default=None, description="GPUs per job; None: one if its sessions use a GPU")
+    cpus: Count | None = Field(default=None, description="CPU cores per job; None: the threads of its sessions")
+    memory_gb: Positive | None = Field(default=None, description="Minimum memory per job")
+    disk_gb: Positive | None = Field(default=None, description="Minimum disk space per job")
+    hours: Positive = Field(
+        default=24.0, description="Time limit of one run of a job; the job checkpoints before it and is resumed"
+    )
     spot: Literal["auto", "spot", "on-demand"] = Field(
-        default="auto", description="Machines that may be taken away and cost less; auto: whichever costs less"
+        default="auto", description="Spot (interruptible) or on-demand instances; auto: whichever is cheaper"
     )
-    max_price: Positive | None = Field(default=None, description="Dollars an hour, at most")
-    backends: Names = Field(default=(), description="Clouds; none: all that the project has")
-    regions: Names = Field(default=(), description="Regions; none: all")
-    fleets: Names = Field(default=(), description="Fleets; none: all that the project has")
-    volumes: tuple[Mount, ...] = Field(
-        default=(), description="Volumes with the paths that they are mounted at: data:/data"
-    )
+    max_price: Positive | None = Field(default=None, description="Maximum price in dollars per hour")
+    backends: Names = Field(default=(), description="Cloud backends; empty: all of the project")
+    regions: Names = Field(default=(), description="Regions; empty: all")
+    fleets: Names = Field(default=(), description="Fleets; empty: all of the project")
+    volumes: tuple[Mount, ...] = Field(default=(), description="Volumes and their mount points: data:/data")
     retry_on: Annotated[tuple[Event, ...], Unique] = Field(
         default=("no-capacity", "interruption", "error"),
-        description="After which events dstack tries again; a lost machine counts as an error",
+        description="Events after which dstack retries; a lost machine counts as an error",
     )
     retry_hours: Positive = Field(
-        default=24.0, description="For how long: of waiting for a machine, or since the last interruption or error"
+        default=24.0,
+        description="How long dstack retries: while waiting for capacity, or since the last interruption or error",
     )
-    image: Image | None = Field(default=None, description="Docker image; none: dstack's own")
-    python: Python | None = Field(default=None, description="Version of Python in dstack's image; none: as here")
-    install: Flag = Field(default=True, description="Install the packages that rldsl needs, of the versions here")
-    setup: tuple[ShellLine, ...] = Field(default=(), description="Shell lines of a job before it starts")
-    env: Variables = Field(default={}, description="Environment variables of a job, with their values")
+    image: Image | None = Field(default=None, description="Docker image; None: dstack's default image")
+    python: Python | None = Field(
+        default=None, description="Python version in dstack's default image; None: same as on this machine"
+    )
+    install: Flag = Field(
+        default=True, description="Install rldsl's dependencies in the versions installed on this machine"
+    )
+    setup: tuple[ShellLine, ...] = Field(default=(), description="Shell commands to run before the job")
+    env: Variables = Field(default={}, description="Environment variables of the job")
     secrets: Annotated[tuple[SecretName, ...], Unique] = Field(
         default=(),
-        description="Names of secrets of the project; a job has each as the variable of that name in capitals",
+        description="Names of dstack secrets; each is set as an environment variable with the name in upper case",
     )
     results: Results | None = Field(
-        default=None, description="Where sessions are kept: user/name on the Hugging Face Hub, or a /path of a volume"
+        default=None, description="Where sessions are stored: user/name on the Hugging Face Hub, or a /path on a volume"
     )
-    push_minutes: Positive = Field(default=10.0, description="Minutes between two uploads to the Hub")
+    push_minutes: Positive = Field(default=10.0, description="Minutes between uploads to the Hub")
 
     @property
     def repository(self) -> str | None:
-        """The dataset repository on the Hub, if that is where sessions are kept."""
+        """The dataset repository on the Hub, if sessions are stored there."""
         return None if self.results is None or self.results.startswith("/") else self.results
 
     @model_validator(mode="after")
     def _complete(self) -> Dstack:
         if self.image and self.python:
-            raise ValueError("Dstack: an image has its own Python: give image or python, not both")
+            raise ValueError("Dstack: an image brings its own Python: give image or python, not both")
         if self.repository and HF_TOKEN not in (name.upper() for name in self.secrets):
             raise ValueError(
                 "Dstack: results on the Hub need a token: name the secret that holds it, as in secrets=('hf_token',)"

@@ -1,4 +1,4 @@
-"""Environments: one model a family."""
+"""Environments: one model per family."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ ActionKind = Literal["discrete", "continuous"]
 
 
 class Environment(Kind, frozen=True):
-    """What a session's agent acts in: `num_envs` copies, stepped together."""
+    """`num_envs` copies of an environment, stepped as one batch."""
 
     id: str
-    num_envs: Count = Field(default=1, description="Environments that a session steps together")
+    num_envs: Count = Field(default=1, description="Number of parallel environments per session")
 
     @property
     def actions(self) -> ActionKind | None:
-        """The kind of its action space, where the spec can know it."""
+        """The kind of the action space; None if it is unknown before the environment is made."""
         return None
 
     def missing(self) -> str | None:
-        """What this machine lacks to run it and how to get it; None: nothing. Looks, but imports nothing."""
+        """What must be installed to run it here, and how; None if nothing is missing. Imports no environment."""
         return None
 
     @property
     def label(self) -> str:
-        """What tables and directories call it."""
+        """The name shown in tables."""
         return self.id
 
     @property
     def slug(self) -> str:
-        """The label as the name of a directory."""
+        """The label as a directory name."""
         return re.sub(r"[^a-z0-9.-]+", "-", self.label.lower()).strip("-.") or self.kind
 
 
 class Classic(Environment, frozen=True):
-    """Gymnasium's classic control, stepped as one numpy batch."""
+    """Gymnasium's classic control environments, vectorized with numpy."""
 
     kind: Literal["classic"] = "classic"
     implementation: ClassVar[str] = "rldsl.envs.make:classic"
-    id: ClassicId = Field(kw_only=False, description="As Gymnasium calls it")
+    id: ClassicId = Field(kw_only=False, description="Gymnasium id")
 
     @property
     def actions(self) -> ActionKind:
@@ -56,15 +56,15 @@ class Classic(Environment, frozen=True):
 
 
 class Box2D(Environment, frozen=True):
-    """Gymnasium's Box2D environments, or EnvPool's, which are other programs: the backend is part of the work."""
+    """Box2D environments of Gymnasium or EnvPool. Their dynamics differ, so the backend is part of the identity."""
 
     kind: Literal["box2d"] = "box2d"
     implementation: ClassVar[str] = "rldsl.envs.make:box2d"
-    id: Box2DId = Field(kw_only=False, description="As Gymnasium calls it")
+    id: Box2DId = Field(kw_only=False, description="Gymnasium id")
     backend: Literal["gymnasium", "envpool"] = Field(
-        default="gymnasium", description="Who steps it; envpool is faster and needs the extra `envpool`"
+        default="gymnasium", description="Implementation; envpool is faster and needs the extra `envpool`"
     )
-    max_episode_steps: Count | None = Field(default=None, description="Time limit; none: the registered one")
+    max_episode_steps: Count | None = Field(default=None, description="Time limit; None: the registered one")
 
     @property
     def actions(self) -> ActionKind:
@@ -72,7 +72,7 @@ class Box2D(Environment, frozen=True):
 
     def missing(self) -> str | None:
         if self.backend == "envpool" and find_spec("envpool") is None:
-            return "EnvPool is not installed; pip install 'rldsl[envpool]' brings it"
+            return "EnvPool is not installed; install it with pip install 'rldsl[envpool]'"
         return None
 
 
@@ -81,16 +81,17 @@ class MuJoCo(Environment, frozen=True):
 
     kind: Literal["mujoco"] = "mujoco"
     implementation: ClassVar[str] = "rldsl.envs.make:mujoco"
-    id: MuJoCoId = Field(kw_only=False, description="As Gymnasium calls it")
+    id: MuJoCoId = Field(kw_only=False, description="Gymnasium id")
     options: dict[str, JsonValue] = Field(
-        default={}, description="Options of the task, as Gymnasium calls them; a range may have None for no limit"
+        default={}, description="Keyword arguments of the Gymnasium environment; None in a range means no limit"
     )
 
     @field_validator("options", mode="before")
     @classmethod
-    def _options_of_the_task(cls, options: Any, info: ValidationInfo) -> Any:
-        known = isinstance(options, dict) and "id" in info.data  # what is wrong otherwise is said elsewhere
-        return mujoco_options.checked(info.data["id"], options) if known else options
+    def _check_options(cls, options: Any, info: ValidationInfo) -> Any:
+        if not isinstance(options, dict) or "id" not in info.data:  # Pydantic reports these errors itself
+            return options
+        return mujoco_options.checked(info.data["id"], options)
 
     @property
     def actions(self) -> ActionKind:
@@ -103,15 +104,21 @@ class Atari(Environment, frozen=True):
     kind: Literal["atari"] = "atari"
     implementation: ClassVar[str] = "rldsl.envs.make:atari"
     id: AtariId = Field(kw_only=False, description="The game, as in ALE/<game>-v5")
-    sticky: Below1 = Field(default=0.25, description="Chance that an emulator frame repeats the action before")
-    frame_skip: Count = Field(default=4, description="Emulator frames of one action")
-    stack: Count = Field(default=4, description="Screens of one observation")
-    noop_max: Natural = Field(default=30, description="A game starts after fewer idle emulator frames than this")
-    fire_reset: Flag = Field(default=True, description="Press fire at the start of a game that has it")
-    life_loss: Flag = Field(default=True, description="A lost life ends the episode for learning, not the game")
-    clip_rewards: Flag = Field(default=True, description="Learn from the sign of the reward")
-    full_actions: Flag = Field(default=False, description="All 18 actions instead of the game's own")
-    max_frames: Count = Field(default=108_000, description="Emulator frames after which a game is cut")
+    sticky: Below1 = Field(
+        default=0.25, description="Probability that an emulator frame repeats the previous action (sticky actions)"
+    )
+    frame_skip: Count = Field(default=4, description="Emulator frames per action")
+    stack: Count = Field(default=4, description="Number of stacked frames in an observation")
+    noop_max: Natural = Field(
+        default=30, description="Upper limit, exclusive, of the random number of no-op frames at the start of a game"
+    )
+    fire_reset: Flag = Field(default=True, description="Press FIRE at the start of games that have this action")
+    life_loss: Flag = Field(
+        default=True, description="Treat a lost life as the end of an episode for learning; the game continues"
+    )
+    clip_rewards: Flag = Field(default=True, description="Clip the rewards used for learning to their sign")
+    full_actions: Flag = Field(default=False, description="Use all 18 actions instead of the game's minimal set")
+    max_frames: Count = Field(default=108_000, description="Emulator frames after which a game is truncated")
 
     @property
     def actions(self) -> ActionKind:
@@ -123,9 +130,9 @@ class Playground(Environment, frozen=True):
 
     kind: Literal["playground"] = "playground"
     implementation: ClassVar[str] = "rldsl.envs.make:playground"
-    id: PlaygroundId = Field(kw_only=False, description="As Playground calls it")
-    action_repeat: Count | None = Field(default=None, description="Steps of the task in one; none: the task's own")
-    max_episode_steps: Count | None = Field(default=None, description="Time limit; none: the task's own")
+    id: PlaygroundId = Field(kw_only=False, description="Name of the Playground task")
+    action_repeat: Count | None = Field(default=None, description="Action repeat; None: the task's default")
+    max_episode_steps: Count | None = Field(default=None, description="Time limit; None: the task's default")
 
     @property
     def actions(self) -> ActionKind:
@@ -134,19 +141,19 @@ class Playground(Environment, frozen=True):
     def missing(self) -> str | None:
         package = find_spec("mujoco_playground")
         if package is None or package.origin is None:
-            return "MuJoCo Playground is not installed; pip install 'rldsl[playground]' brings it"
+            return "MuJoCo Playground is not installed; install it with pip install 'rldsl[playground]'"
         models = Path(package.origin).parent / "external_deps" / "mujoco_menagerie"
         if self.id in get_args(RobotId) and not models.is_dir():
             fetch = "from mujoco_playground._src.mjx_env import ensure_menagerie_exists as fetch; fetch()"
-            return f'its robot models are not in {models}; with a network, python -c "{fetch}" brings them'
+            return f'its robot models are not in {models}; download them with python -c "{fetch}"'
         return None
 
 
 class Wrapper(Spec, frozen=True):
-    """A Gymnasium wrapper around each environment; its name alone stands for one without arguments."""
+    """A Gymnasium wrapper around each environment. A bare string means a wrapper without arguments."""
 
-    name: str = Field(kw_only=False, description="As `module:Class`")
-    kwargs: dict[str, JsonValue] = Field(default={}, description="Arguments of the wrapper")
+    name: str = Field(kw_only=False, description="`module:Class` of the wrapper")
+    kwargs: dict[str, JsonValue] = Field(default={}, description="Keyword arguments of the wrapper")
 
     @model_validator(mode="before")
     @classmethod
@@ -162,11 +169,11 @@ class Wrapper(Spec, frozen=True):
 
 
 class Gym(Environment, frozen=True):
-    """Any other Gymnasium id, a user's own included (`mypackage:MyEnv-v0`), or a user's class (`mypackage:MyEnv`)."""
+    """Any registered Gymnasium id (`mypackage:MyEnv-v0` imports the package first), or a class (`mypackage:MyEnv`)."""
 
     kind: Literal["gym"] = "gym"
     implementation: ClassVar[str] = "rldsl.envs.make:gym"
-    id: Annotated[str, MinLen(1)] = Field(kw_only=False, description="As registered with Gymnasium, or a class")
-    kwargs: dict[str, JsonValue] = Field(default={}, description="Arguments of the environment")
-    wrappers: tuple[Wrapper, ...] = Field(default=(), description="Around the environment, the innermost first")
-    max_episode_steps: Count | None = Field(default=None, description="Time limit; none: the registered one")
+    id: Annotated[str, MinLen(1)] = Field(kw_only=False, description="Gymnasium id, or `module:Class`")
+    kwargs: dict[str, JsonValue] = Field(default={}, description="Keyword arguments of the environment")
+    wrappers: tuple[Wrapper, ...] = Field(default=(), description="Wrappers, innermost first")
+    max_episode_steps: Count | None = Field(default=None, description="Time limit; None: the registered one")

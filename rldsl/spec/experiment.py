@@ -1,4 +1,4 @@
-"""Experiment, trial and session: what is declared, what it expands to, and what runs."""
+"""Experiments, as users declare them, and the trials that they expand to."""
 
 from __future__ import annotations
 
@@ -19,33 +19,38 @@ from rldsl.spec.search import Search
 
 
 def name_problem(name: object) -> str | None:
-    """What is wrong with the name of an experiment."""
+    """Why `name` is not a valid experiment name; None if it is."""
     if isinstance(name, str) and re.fullmatch(r"[\w.-]+(/[\w.-]+)*", name):
         return None
     return "should be letters, digits and . _ - with / between its parts"
 
 
-def _legible(name: str) -> str:
+def _valid_name(name: str) -> str:
     if problem := name_problem(name):
         raise PydanticCustomError("name", "{problem}", {"problem": problem})
     return name
 
 
-Name: TypeAlias = Annotated[str, AfterValidator(_legible)]
+Name: TypeAlias = Annotated[str, AfterValidator(_valid_name)]
 
 
 class Trial(Spec, frozen=True):
-    """One point of an experiment: everything that the work depends on, but the seed."""
+    """One point of an experiment: a complete configuration without a seed."""
 
-    agent: Agent = Field(description="What learns")
-    env: Environment = Field(description="What it acts in")
-    budget: Budget = Field(description="How long")
-    evaluation: Evaluation | None = Field(default=None, description="Episodes without learning; none: no such")
-    compute: Annotated[Compute, NoHash] = Field(default=Compute(), description="How it computes, no part of what it is")
+    agent: Agent = Field(description="Algorithm and hyperparameters")
+    env: Environment = Field(description="Environment")
+    budget: Budget = Field(description="Training budget and log interval")
+    evaluation: Evaluation | None = Field(default=None, description="Evaluation episodes; None: no evaluation")
+    compute: Annotated[Compute, NoHash] = Field(
+        default=Compute(), description="Device, compilation and threads; not part of the identity"
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if problems := list(self.agent.problems(self.env, self.budget)):
+        problems = list(self.agent.problems(self.env, self.budget))
+        if self.evaluation is not None and (problem := self.evaluation.problem(self.budget)):
+            problems.append(problem)
+        if problems:
             raise ValueError("; ".join(problems))
         return self
 
@@ -54,34 +59,29 @@ class Trial(Spec, frozen=True):
         """Same id, same work: a hash of the complete settings and the schema version."""
         return digest(self)
 
-    @property
-    def directory(self) -> str:
-        """Where its sessions live below the run directory, by what it is and not by what it is called."""
-        return f"{self.env.slug}/{self.agent.kind}-{self.id}"
-
 
 class Experiment(Trial, frozen=True):
-    """What a person declares."""
+    """What a user declares: a base trial, seeds, a target, optionally a search."""
 
-    name: Annotated[Name, NoHash] = Field(description="How it is called")
-    seeds: Seeds = Field(default=Seeds(), description="A session for each")
-    target: Target | None = Field(default=None, description="The score to reach")
-    search: Search | None = Field(default=None, description="Axes, and how trials are drawn from them")
+    name: Annotated[Name, NoHash] = Field(description="Name of the experiment")
+    seeds: Seeds = Field(default=Seeds(), description="Seeds; each trial has one session per seed")
+    target: Target | None = Field(default=None, description="Target score")
+    search: Search | None = Field(default=None, description="Search axes and method; None: a single trial")
     launcher: Annotated[Launcher, NoHash] = Field(
-        default=Local(), description="Where its sessions run, no part of what they are"
+        default=Local(), description="Where sessions run; not part of the identity"
     )
 
     @property
     def sampled(self) -> bool:
-        """Whether it looks for settings, and so belongs to `search` and not to `train`."""
+        """Whether trials are sampled: such an experiment is run by `search`, not by `train`."""
         return self.search is not None and self.search.method.sampled
 
     @property
     def session_seeds(self) -> Iterator[int]:
-        """The seeds of its sessions; those of a search are apart from those of a benchmark."""
+        """The seeds of its sessions; search seeds and benchmark seeds are disjoint."""
         shift = SEARCH_SEEDS_FROM if self.sampled else 0
         return (shift + seed for seed in self.seeds)
 
     def base(self) -> Trial:
-        """The trial that it is without its search."""
+        """The trial with the values declared for the axes, before a search changes them."""
         return Trial(**{name: getattr(self, name) for name in Trial.model_fields})

@@ -1,4 +1,4 @@
-"""A spec as gin bindings: the text which, given back with `--gin-file`, makes the same spec again."""
+"""Writes a spec as gin bindings, which `--gin-file` reads back into the same spec."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from rldsl.spec.budget import Seeds
 from rldsl.spec.experiment import Experiment
 from rldsl.spec.session import Session
 
-HEADER = "# Give this back with --gin-file to run the same settings again.\n"
+HEADER = "# Pass this file to --gin-file to run the same settings again.\n"
 
 
 def to_gin(spec: Spec, leave_out: frozenset[str] = frozenset()) -> str:
-    """Bindings for every field of a spec and of the specs in it; `leave_out` names fields of the outermost one."""
-    writer = _Writer(Counter(type(one).__name__ for one in _specs(spec)))
+    """Bindings for every field of a spec and its nested specs; `leave_out` names fields of the outermost one."""
+    writer = _Writer(Counter(type(node).__name__ for node in _specs(spec)))
     writer.write(spec, "", leave_out)
     return HEADER + "\n" + "\n".join(writer.lines) + "\n"
 
 
 def session_gin(session: Session) -> str:
-    """The bindings of the experiment that has this session and no other."""
+    """The bindings of an experiment that consists of this session only."""
     trial, seeds = session.trial, Seeds(count=1, first=session.seed)
     parts = {name: getattr(trial, name) for name in type(trial).model_fields}
     experiment = Experiment(**parts, name=session.experiment, seeds=seeds)
@@ -35,8 +35,8 @@ def _specs(value: Any) -> Iterator[Spec]:
         for name in type(value).model_fields:
             yield from _specs(getattr(value, name))
     elif isinstance(value, tuple | list):
-        for one in value:
-            yield from _specs(one)
+        for item in value:
+            yield from _specs(item)
 
 
 class _Writer:
@@ -62,7 +62,7 @@ class _Writer:
             pending.append((value, inner))
             return f"@{self.selector(value, inner)}()"
         if isinstance(value, tuple | list):
-            parts = [self.value(one, f"{name}_{index}", scope, pending) for index, one in enumerate(value)]
+            parts = [self.value(item, f"{name}_{index}", scope, pending) for index, item in enumerate(value)]
             return f"[{', '.join(parts)}]"
         return repr(value)
 

@@ -1,4 +1,4 @@
-"""From a spec to what does its work: imported only here, where the work is done."""
+"""Resolves the implementation of a spec."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rldsl.spec.errors import SpecError
 
 
 def implementation(spec: Kind) -> Any:
-    """What the spec's `implementation` names, as `module:name`."""
+    """The object that the spec's `implementation`, a `module:name`, refers to."""
     module, _, name = spec.implementation.partition(":")
     if not name:
         raise SpecError(f"{type(spec).__name__} has no implementation: set it to 'module:name'")
     try:
         return getattr(import_module(module), name)
     except (ModuleNotFoundError, AttributeError) as error:
-        raise SpecError(f"{type(spec).__name__} cannot run: {module}:{name} is not there ({error})") from None
+        raise SpecError(f"{type(spec).__name__} cannot run: {module}:{name} was not found ({error})") from None

@@ -1,6 +1,6 @@
-"""What is known of every named environment without loading it: spaces, who steps it, whether it resumes exactly.
+"""Spaces, backend and exact resume of the built-in environments, without loading them.
 
-Tests compare the numbers with the environments themselves.
+Tests compare the table with the environments.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ SIZES = {
     "Swimmer-v5": (8, 2),
     "Walker2d-v5": (17, 6),
 }
-"""Numbers of an observation; actions to choose from, or dimensions of a continuous one."""
+"""Observation size, and the number of discrete actions or dimensions of a continuous action."""
 
 
 class Known(NamedTuple):
-    """One environment."""
+    """An environment with one of its backends."""
 
     env: Environment
     observation: str
@@ -47,11 +47,11 @@ class Known(NamedTuple):
 
 
 ANY_OTHER = Known(Gym("any other id or class"), "its own", "its own", "gymnasium", False)
-"""What stands for all that has no name here."""
+"""The last row of the list: environments that are not built in."""
 
 
 def known() -> Iterator[Known]:
-    """Every environment that has a name here, family by family; one for each backend."""
+    """Every built-in environment, family by family, once per backend; then `ANY_OTHER`."""
     for classic in get_args(ClassicId):
         yield _sized(Classic(classic), "float32", "numpy", True)
     for box2d in get_args(Box2DId):

@@ -1,4 +1,4 @@
-"""Launchers: places to run, and what of them."""
+"""Launchers: where sessions run and with which resources."""
 
 from __future__ import annotations
 
@@ -15,52 +15,57 @@ Constraint: TypeAlias = Annotated[
 
 
 class Launcher(Kind, frozen=True):
-    """A place to run."""
+    """Where sessions run and with which resources."""
 
     same_python: ClassVar[bool] = True
-    """Whether jobs run with the Python of this machine, and so can do what it can."""
+    """Whether jobs run with this Python environment, so that missing packages can be reported before submission."""
 
     members: Count | None = Field(
-        default=None, description="Sessions that a process trains together at most; none: as many as pays"
+        default=None, description="Maximum number of sessions trained together in one process; None: chosen for speed"
     )
 
     @property
     def queue(self) -> str:
-        """Jobs of launchers with the same one are asked for together."""
+        """The queue that jobs are submitted to; the jobs of one queue are queried together."""
         return self.kind
 
 
 class Local(Launcher, frozen=True):
-    """This machine: a process for each pack of sessions, several at a time."""
+    """This machine: one process per pack of sessions, several in parallel."""
 
     kind: Literal["local"] = "local"
-    implementation: ClassVar[str] = "rldsl.launch.background:LocalBackend"
+    implementation: ClassVar[str] = "rldsl.launch.local_backend:LocalBackend"
     parallel: Count | None = Field(
-        default=None, description="Processes at a time; none: one for each GPU, or for each core as far as memory lasts"
+        default=None, description="Parallel processes; None: one per GPU, or one per CPU core as far as memory allows"
     )
-    memory_gb: Positive = Field(default=1.0, description="Memory that a process is thought to need")
+    memory_gb: Positive = Field(default=1.0, description="Estimated memory per process")
 
 
 class Slurm(Launcher, frozen=True):
-    """A SLURM cluster whose nodes share this filesystem: jobs in arrays, through Submitit."""
+    """A SLURM cluster whose nodes share this filesystem; jobs are submitted as arrays with Submitit."""
 
     kind: Literal["slurm"] = "slurm"
     implementation: ClassVar[str] = "rldsl.launch.slurm:SlurmBackend"
-    partition: Word | None = Field(default=None, description="Where; none: the site's own choice")
-    account: Word | None = Field(default=None, description="Who pays")
+    partition: Word | None = Field(default=None, description="Partition; None: the cluster's default")
+    account: Word | None = Field(default=None, description="Account to charge")
     qos: Word | None = Field(default=None, description="Quality of service")
-    gpus: Natural | None = Field(default=None, description="GPUs of a job; none: one if its sessions compute on one")
-    gpu: Word | None = Field(default=None, description="Which GPU, as the site calls it: a100")
-    cpus: Count | None = Field(default=None, description="Cores of a job; none: as many as its sessions have threads")
-    memory_gb: Positive | None = Field(default=None, description="Memory of a job; none: the site's own choice")
-    hours: Positive = Field(default=24.0, description="Time limit of one life of a job; it goes on in its next one")
-    warning_seconds: Count = Field(
-        default=120, description="How long before its end a job is told to checkpoint; a third of its time at most"
+    gpus: Natural | None = Field(default=None, description="GPUs per job; None: one if its sessions use a GPU")
+    gpu: Word | None = Field(default=None, description="GPU type, as the cluster names it: a100")
+    cpus: Count | None = Field(default=None, description="CPU cores per job; None: the threads of its sessions")
+    memory_gb: Positive | None = Field(default=None, description="Memory per job; None: the cluster's default")
+    hours: Positive = Field(
+        default=24.0, description="Time limit of one run of a job; the job checkpoints before it and is requeued"
     )
-    constraint: Constraint | None = Field(default=None, description="Features that a node must have: a100|h100")
-    parallel: Count | None = Field(default=None, description="Jobs of an array that run at a time; none: all")
-    setup: tuple[ShellLine, ...] = Field(default=(), description="Shell lines of a job before it starts: module load")
-    env: Variables = Field(default={}, description="Environment variables of a job, with their values")
+    warning_seconds: Count = Field(
+        default=120,
+        description="Seconds before the time limit at which a job is signalled to checkpoint; at most a third of it",
+    )
+    constraint: Constraint | None = Field(default=None, description="Required node features: a100|h100")
+    parallel: Count | None = Field(default=None, description="Maximum number of running jobs of an array; None: all")
+    setup: tuple[ShellLine, ...] = Field(
+        default=(), description="Shell commands to run before the job, such as module load"
+    )
+    env: Variables = Field(default={}, description="Environment variables of the job")
     pass_env: tuple[VariableName, ...] = Field(
-        default=(), description="Names of variables that a job gets from where it is submitted: for secrets"
+        default=(), description="Environment variables copied from the submitting shell, for secrets"
     )

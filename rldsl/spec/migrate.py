@@ -1,4 +1,4 @@
-"""Records of earlier schema versions, read as if they had been written by this one."""
+"""Converts records of earlier schema versions to the current one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RENAMED_IN_2: tuple[tuple[frozenset[str], str, str], ...] = (
 
 
 def migrate_trial(trial: Any, schema: Any) -> Any:
-    """The JSON of a trial with today's field names. Anything that is not a trial is returned as it is."""
+    """The JSON of a trial with the current field names. Anything that is not a trial is returned unchanged."""
     agent = trial.get("agent") if isinstance(trial, dict) else None
     if schema != 1 or not isinstance(agent, dict):
         return trial

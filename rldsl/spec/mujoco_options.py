@@ -1,4 +1,4 @@
-"""The options of Gymnasium's MuJoCo tasks, by task, with the values that Gymnasium gives them."""
+"""The options of Gymnasium's MuJoCo tasks with Gymnasium's default values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rldsl.spec.errors import suggestion
 Range: TypeAlias = tuple[float | None, float | None]
 """Low and high; None for no limit on that side, since JSON has no infinity."""
 Option: TypeAlias = bool | int | float | Range
-"""By the type of its default, an option is a switch, a count, a number or a range."""
+"""The type of an option's default determines which values it accepts: a flag, a count, a number or a range."""
 
 LOCOMOTION: dict[str, Option] = {
     "forward_reward_weight": 1.0,
@@ -94,7 +94,7 @@ DEFAULTS: dict[MuJoCoId, dict[str, Option]] = {
 
 
 def checked(id: MuJoCoId, options: Mapping[str, Any]) -> dict[str, JsonValue]:
-    """The options as plain JSON values, if the task has them all and takes these values."""
+    """The options as JSON values; raises if the task does not have an option or does not accept its value."""
     for name in options:
         if name not in DEFAULTS[id]:
             words = {"id": id, "name": repr(name), "hint": suggestion(str(name), DEFAULTS[id])}

@@ -1,4 +1,4 @@
-"""Agents that learn from replayed transitions."""
+"""Settings of the off-policy agents."""
 
 from __future__ import annotations
 
@@ -22,31 +22,35 @@ RELU = MLP((256, 256), activation="relu")
 
 
 class Prioritized(Spec, frozen=True):
-    """Replay by how wrong a transition was last: Schaul et al. (2016)."""
+    """Prioritized experience replay: Schaul et al. (2016)."""
 
     alpha: Fraction = Field(default=0.6, description="Prioritization exponent")
     beta: FractionRate = Field(default=Linear(0.4, 1.0), description="Importance-sampling exponent")
 
 
 class OffPolicy(Agent, frozen=True):
-    """What the off-policy algorithms have in common: a replay buffer, and how often it is learned from."""
+    """Settings shared by the off-policy algorithms."""
 
-    remembers: ClassVar[bool] = False
+    supports_recurrent: ClassVar[bool] = False
 
-    gamma: Annotated[Fraction, PerMember] = Field(default=0.99, description="Discount")
+    gamma: Annotated[Fraction, PerMember] = Field(default=0.99, description="Discount factor")
     lr: Annotated[NonNegativeRate, PerMember] = Field(default=3e-4, description="Learning rate")
-    updates_per_frame: Positive = Field(default=1.0, description="Gradient steps for each frame")
-    batch: Count = Field(default=256, description="Transitions of one gradient step")
-    buffer: Count = Field(default=100_000, description="Transitions kept")
+    updates_per_frame: Positive = Field(default=1.0, description="Gradient steps per frame")
+    batch: Count = Field(default=256, description="Batch size of each gradient step")
+    buffer: Count = Field(default=100_000, description="Size of the replay buffer")
     learning_starts: Natural = Field(default=1_000, description="Frames of random actions before the first update")
-    n_step: Count = Field(default=1, description="Rewards summed before a value takes over")
-    include_newest: Flag = Field(default=False, description="The newest transitions are in every batch")
-    max_grad_norm: Annotated[Positive | None, PerMember] = Field(default=None, description="Maximum gradient norm")
-    net: Net = Field(default=RELU, description="Network of the policy, or of the values that are one")
+    n_step: Count = Field(default=1, description="Number of steps of the n-step return")
+    include_newest: Flag = Field(
+        default=False, description="Include the newest transitions in every batch: Zhang and Sutton (2017)"
+    )
+    max_grad_norm: Annotated[Positive | None, PerMember] = Field(
+        default=None, description="Maximum gradient norm; None: no clipping"
+    )
+    net: Net = Field(default=RELU, description="Policy network; of DQN the Q-network")
     optimizer: Optimizer = Field(default=Adam(eps=1e-8), description="Optimizer")
 
     def updates(self, frames: int) -> int:
-        """Gradient steps in so many frames."""
+        """The number of gradient steps after `frames` frames."""
         return max(0, int((frames - self.learning_starts) * self.updates_per_frame))
 
     def problems(self, env: Environment, budget: Budget | None) -> Iterator[str]:
@@ -62,80 +66,90 @@ class OffPolicy(Agent, frozen=True):
 
 
 class DQN(OffPolicy, frozen=True):
-    """Deep Q-learning: Mnih et al. (2015); double, dueling and prioritized as options."""
+    """Deep Q-learning: Mnih et al. (2015), with double, dueling and prioritized variants."""
 
     kind: Literal["dqn"] = "dqn"
     implementation: ClassVar[str] = "rldsl.agents.dqn:DQNAgent"
     actions: ClassVar[frozenset[str]] = frozenset({"discrete"})
 
-    double: Flag = Field(default=False, description="The online network chooses the target's action")
-    dueling: Flag = Field(default=False, description="Value and advantage in streams of their own")
-    prioritized: Prioritized | None = Field(default=None, description="Prioritized replay; none: uniform")
-    explore: Literal["epsilon", "boltzmann"] = Field(default="epsilon", description="How actions are drawn from values")
+    double: Flag = Field(default=False, description="Double Q-learning: van Hasselt et al. (2016)")
+    dueling: Flag = Field(default=False, description="Dueling network: Wang et al. (2016)")
+    prioritized: Prioritized | None = Field(
+        default=None, description="Prioritized experience replay; None: uniform sampling"
+    )
+    explore: Literal["epsilon", "boltzmann"] = Field(
+        default="epsilon", description="Exploration: epsilon-greedy or softmax"
+    )
     epsilon: Annotated[FractionRate, PerMember] = Field(
-        default=Linear(1.0, 0.05, over=0.1), description="Chance of a random action, where exploring by epsilon"
+        default=Linear(1.0, 0.05, over=0.1),
+        description="Probability of a random action with epsilon-greedy exploration",
     )
     temperature: Annotated[PositiveRate, PerMember] = Field(
-        default=Linear(1.0, 0.1), description="Of the softmax over values, where exploring by boltzmann"
+        default=Linear(1.0, 0.1), description="Softmax temperature with Boltzmann exploration"
     )
     tau: Annotated[Fraction, PerMember, Gt(0)] = Field(
-        default=1.0, description="How far the target network moves to the online one; 1: a copy"
+        default=1.0, description="Coefficient of the soft update of the target network; 1: hard update"
     )
-    target_every: Count = Field(default=100, description="Gradient steps between two moves of the target network")
+    target_every: Count = Field(default=100, description="Gradient steps between updates of the target network")
     lr: Annotated[NonNegativeRate, PerMember] = Field(default=1e-3, description="Learning rate")
-    batch: Count = Field(default=64, description="Transitions of one gradient step")
-    max_grad_norm: Annotated[Positive | None, PerMember] = Field(default=10.0, description="Maximum gradient norm")
+    batch: Count = Field(default=64, description="Batch size of each gradient step")
+    max_grad_norm: Annotated[Positive | None, PerMember] = Field(
+        default=10.0, description="Maximum gradient norm; None: no clipping"
+    )
 
 
 class SoftActorCritic(OffPolicy, frozen=True):
-    """What SAC and CrossQ share: two critics, a policy that is rewarded for its entropy, a temperature."""
+    """Settings shared by SAC and CrossQ: twin critics and an entropy coefficient."""
 
-    buffer: Count = Field(default=1_000_000, description="Transitions kept")
-    critic_net: Net | None = Field(default=None, description="Network of each critic; none: as `net`")
+    buffer: Count = Field(default=1_000_000, description="Size of the replay buffer")
+    critic_net: Net | None = Field(default=None, description="Network of each critic; None: same as `net`")
     critic_lr: Annotated[NonNegativeRate | None, PerMember] = Field(
-        default=None, description="Learning rate of the critics; none: as `lr`"
+        default=None, description="Learning rate of the critics; None: same as `lr`"
     )
     alpha: Annotated[Positive | None, PerMember] = Field(
-        default=None, description="Weight of the entropy; none: learned, towards the target entropy"
+        default=None, description="Entropy coefficient; None: learned to reach the target entropy"
     )
-    init_alpha: Annotated[Positive, PerMember] = Field(default=1.0, description="Where a learned weight begins")
+    init_alpha: Annotated[Positive, PerMember] = Field(
+        default=1.0, description="Initial value of a learned entropy coefficient"
+    )
     target_entropy: Annotated[Real | None, PerMember] = Field(
-        default=None, description="Entropy aimed at; none: minus the number of continuous actions' dimensions"
+        default=None,
+        description="Target entropy; None: minus the action dimension, or for discrete actions as `entropy_ratio`",
     )
     entropy_ratio: Annotated[Fraction, PerMember] = Field(
-        default=0.6, description="Of discrete actions' greatest entropy, what is aimed at where nothing else is said"
+        default=0.6, description="Target entropy of discrete actions as a fraction of the maximum entropy"
     )
     critic_reduction: Literal["min", "mean"] = Field(
-        default="min", description="What two critics say together; the mean helps discrete actions"
+        default="min", description="How the two critics are combined; the mean can help with discrete actions"
     )
-    critic_entropy: Flag = Field(default=True, description="Whether the critics' targets hold the entropy too")
-    policy_delay: Count = Field(default=1, description="Gradient steps of the critics for one of the policy")
+    critic_entropy: Flag = Field(default=True, description="Include the entropy bonus in the targets of the critics")
+    policy_delay: Count = Field(default=1, description="Gradient steps of the critics per gradient step of the policy")
 
 
 class SAC(SoftActorCritic, frozen=True):
-    """Soft actor-critic: Haarnoja et al. (2018); of discrete actions: Christodoulou (2019)."""
+    """Soft actor-critic: Haarnoja et al. (2018); for discrete actions: Christodoulou (2019)."""
 
     kind: Literal["sac"] = "sac"
     implementation: ClassVar[str] = "rldsl.agents.sac:SACAgent"
 
     tau: Annotated[Fraction, PerMember, Gt(0)] = Field(
-        default=0.005, description="How far the target critics move in a gradient step"
+        default=0.005, description="Coefficient of the soft update of the target critics"
     )
 
 
 class CrossQ(SoftActorCritic, frozen=True):
-    """SAC without target networks, on batch renormalisation: Bhatt et al. (2024)."""
+    """SAC with batch renormalization instead of target networks: Bhatt et al. (2024)."""
 
     kind: Literal["crossq"] = "crossq"
     implementation: ClassVar[str] = "rldsl.agents.crossq:CrossQAgent"
 
     lr: Annotated[NonNegativeRate, PerMember] = Field(default=1e-3, description="Learning rate")
-    policy_delay: Count = Field(default=3, description="Gradient steps of the critics for one of the policy")
+    policy_delay: Count = Field(default=3, description="Gradient steps of the critics per gradient step of the policy")
     critic_net: Net | None = Field(
-        default=MLP((1024, 1024), activation="relu"), description="Network of each critic; none: as `net`"
+        default=MLP((1024, 1024), activation="relu"), description="Network of each critic; None: same as `net`"
     )
     optimizer: Optimizer = Field(default=Adam(betas=(0.5, 0.999), eps=1e-8), description="Optimizer")
-    momentum: Annotated[Fraction, Gt(0)] = Field(default=0.01, description="Of the running statistics")
+    momentum: Annotated[Fraction, Gt(0)] = Field(default=0.01, description="Momentum of the running batch statistics")
     renorm_after: Natural = Field(
-        default=100_000, description="Gradient steps of plain batch normalisation before renormalisation"
+        default=100_000, description="Gradient steps with plain batch normalization before renormalization starts"
     )

@@ -1,4 +1,4 @@
-"""Dotted paths into a spec: `agent.gamma`, `env.num_envs`, `gamma` for short."""
+"""Dotted paths into a spec: `agent.gamma`, `env.num_envs`, or just `gamma`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from rldsl.spec.base import Spec
 from rldsl.spec.errors import suggestion
 
 SHORT = ("agent", "env", "budget", "evaluation", "compute", "seeds", "target")
-"""Where a bare name is looked for, in this order, when the experiment itself has no such part."""
+"""Parts in which a bare name is searched, in this order, if the experiment itself has no field of that name."""
 
 Parts: TypeAlias = Mapping[str, Any]
-"""The fields of an experiment, perhaps of one that is not complete yet."""
+"""The fields of an experiment, which may still be incomplete."""
 
 
 def parts(spec: Spec) -> Parts:
@@ -21,7 +21,7 @@ def parts(spec: Spec) -> Parts:
 
 
 def resolve(known: Parts, path: str) -> str | None:
-    """The full path that `path` stands for, or None where it names nothing."""
+    """The full path that `path` stands for; None if there is no such field."""
     head, _, rest = path.partition(".")
     if head in known and (not rest or _exists(known[head], rest)):
         return path
@@ -32,9 +32,9 @@ def resolve(known: Parts, path: str) -> str | None:
 
 
 def unknown_path(path: str, *known: Parts) -> str:
-    """The sentence for a path that names nothing in any of these, with the nearest that do."""
-    full = list(dict.fromkeys(one for each in known for name, value in each.items() for one in _paths(name, value)))
-    by_tail = {one.rpartition(".")[2]: one for one in reversed(full)}
+    """The error message for a path that is in none of these, with the nearest valid paths."""
+    full = list(dict.fromkeys(path for each in known for name, value in each.items() for path in _paths(name, value)))
+    by_tail = {path.rpartition(".")[2]: path for path in reversed(full)}
     return f"{path} names no field; {suggestion(path, full if '.' in path else by_tail)}"
 
 
@@ -47,7 +47,7 @@ def _paths(name: str, value: Any) -> Iterator[str]:
 
 
 def nodes(spec: Spec, prefix: str = "") -> Iterator[tuple[str, Spec]]:
-    """Every spec inside a spec with its path, itself first (path "")."""
+    """A spec (path "") and every spec nested in it, with their paths."""
     yield prefix, spec
     for name, value in parts(spec).items():
         if isinstance(value, Spec):
@@ -55,25 +55,25 @@ def nodes(spec: Spec, prefix: str = "") -> Iterator[tuple[str, Spec]]:
 
 
 def get(spec: Any, path: str) -> Any:
-    """The value at a path that exists."""
+    """The value at an existing path."""
     for part in path.split("."):
         spec = spec[part] if isinstance(spec, Mapping) else getattr(spec, part)
     return spec
 
 
 def assign(data: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """A copy of plain data with the value at `path` replaced; what is off the path is shared."""
+    """A copy of plain data with the value at `path` replaced. Everything else is shared with the original."""
     head, _, rest = path.partition(".")
     inner = data.get(head)
     if not rest:
         return {**data, head: value}
-    if isinstance(inner, str):  # the short form of a spec with its defaults
+    if isinstance(inner, str):  # the short form of a spec with default values
         inner = {"kind": inner}
     return {**data, head: assign(inner if isinstance(inner, Mapping) else {}, rest, value)}
 
 
 def differences(a: Any, b: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Path and both values of each leaf in which plain data differ; specs of different kinds differ as a whole."""
+    """Path and both values of each leaf that differs. Specs of different kinds are reported as a whole."""
     if isinstance(a, Mapping) and isinstance(b, Mapping) and a.get("kind") == b.get("kind"):
         for name in [*a, *(name for name in b if name not in a)]:
             yield from differences(a.get(name), b.get(name), f"{path}.{name}" if path else name)

@@ -1,4 +1,4 @@
-"""Numbers that change over a session: constant, linear, cosine, exponential, steps."""
+"""Schedules of hyperparameters over a session's frames."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ FramesOrFraction: TypeAlias = Annotated[int | float, BeforeValidator(_frames_or_
 
 
 class Schedule(Kind, frozen=True):
-    """A number as a function of a session's frames."""
+    """A number as a function of a session's frame count."""
 
     def extremes(self) -> tuple[float, ...]:
-        """Values between which all others lie."""
+        """Values that include the smallest and the largest value of the schedule."""
         raise NotImplementedError
 
 
 class Constant(Schedule, frozen=True):
-    """The same number throughout; a field keeps it as the plain number."""
+    """A constant. Fields store it as a plain number."""
 
     kind: Literal["constant"] = "constant"
-    value: Real = Field(kw_only=False, description="The number")
+    value: Real = Field(kw_only=False, description="The value")
 
     def extremes(self) -> tuple[float, ...]:
         return (self.value,)
 
 
 class Decay(Schedule, frozen=True):
-    """From `start` to `end` over some frames, then `end`."""
+    """From `start` to `end` over a number of frames, constant afterwards."""
 
-    start: Real = Field(kw_only=False, description="Value at the first frame")
-    end: Real = Field(kw_only=False, default=0.0, description="Value from frame `over` on")
+    start: Real = Field(kw_only=False, description="Initial value")
+    end: Real = Field(kw_only=False, default=0.0, description="Final value")
     over: FramesOrFraction | None = Field(
         default=None,
-        description="Frames that the change takes, or below 1 a fraction of the budget; none: the whole budget",
+        description="Frames from `start` to `end`, or below 1 a fraction of the budget; None: the whole budget",
     )
 
     def extremes(self) -> tuple[float, ...]:
@@ -62,31 +62,31 @@ class Decay(Schedule, frozen=True):
 
 
 class Linear(Decay, frozen=True):
-    """A straight line from `start` to `end`."""
+    """Linear interpolation from `start` to `end`."""
 
     kind: Literal["linear"] = "linear"
 
 
 class Cosine(Decay, frozen=True):
-    """Half a cosine wave from `start` to `end`."""
+    """Cosine annealing from `start` to `end`."""
 
     kind: Literal["cosine"] = "cosine"
 
 
 class Exponential(Decay, frozen=True):
-    """A constant ratio from step to step; both ends are positive."""
+    """Exponential decay (or growth) from `start` to `end`, both positive."""
 
     kind: Literal["exponential"] = "exponential"
-    start: Positive = Field(kw_only=False, description="Value at the first frame")
-    end: Positive = Field(kw_only=False, description="Value from frame `over` on")
+    start: Positive = Field(kw_only=False, description="Initial value")
+    end: Positive = Field(kw_only=False, description="Final value")
 
 
 class Steps(Schedule, frozen=True):
-    """Piecewise constant: `values[i]` until frame `boundaries[i]`, the last one for ever."""
+    """Piecewise constant: `values[i]` until frame `boundaries[i]`, then the last value."""
 
     kind: Literal["steps"] = "steps"
-    boundaries: tuple[Count, ...] = Field(kw_only=False, min_length=1, description="Rising frames")
-    values: tuple[Real, ...] = Field(kw_only=False, description="One value more than boundaries")
+    boundaries: tuple[Count, ...] = Field(kw_only=False, min_length=1, description="Frames in increasing order")
+    values: tuple[Real, ...] = Field(kw_only=False, description="Values, one more than boundaries")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -95,7 +95,7 @@ class Steps(Schedule, frozen=True):
                 f"Steps needs one value more than boundaries, got {len(self.values)} and {len(self.boundaries)}"
             )
         if list(self.boundaries) != sorted(set(self.boundaries)):
-            raise ValueError(f"Steps.boundaries should rise, got {list(self.boundaries)}")
+            raise ValueError(f"Steps.boundaries should be increasing, got {list(self.boundaries)}")
         return self
 
     def extremes(self) -> tuple[float, ...]:
@@ -104,7 +104,7 @@ class Steps(Schedule, frozen=True):
 
 @dataclass(frozen=True)
 class Within:
-    """Annotates `float | Schedule`: the domain of every value that the number or schedule takes."""
+    """Annotates `float | Schedule` with bounds for the number or for all values of the schedule."""
 
     gt: float | None = None
     ge: float | None = None

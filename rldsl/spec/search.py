@@ -1,4 +1,4 @@
-"""Axes, and how trials are drawn from them."""
+"""Search axes and methods."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from rldsl.spec.base import Count, Kind, Natural, Positive, Real, Spec, Unique, 
 
 
 def plain(value: Any) -> Any:
-    """Specs among the values of an axis are kept as their data."""
+    """The values of an axis as plain data: nested specs become dictionaries."""
     if isinstance(value, Spec):
         return value.data()
     if isinstance(value, tuple | list):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     return value
 
 
 class Axis(Kind, frozen=True):
-    """Values that a field may take."""
+    """The values that a search may assign to a field."""
 
     def ends(self) -> tuple[Any, ...]:
-        """Values which, if the field takes them, it takes all others too."""
+        """Values to validate against the field: if they are valid, so are all values of the axis."""
         raise NotImplementedError
 
 
@@ -41,36 +41,36 @@ class Listed(Axis, frozen=True):
 
 
 class Grid(Listed, frozen=True):
-    """Every value is tried."""
+    """Every value is used."""
 
     kind: Literal["grid"] = "grid"
 
 
 class Choice(Listed, frozen=True):
-    """Values are drawn, all as likely."""
+    """One of the values is sampled, with equal probability."""
 
     kind: Literal["choice"] = "choice"
 
 
 class Interval(Axis, frozen=True):
-    """Numbers between two ends."""
+    """Numbers between two bounds."""
 
-    low: Real = Field(kw_only=False, description="The lower end")
-    high: Real = Field(kw_only=False, description="The upper end")
+    low: Real = Field(kw_only=False, description="Lower bound")
+    high: Real = Field(kw_only=False, description="Upper bound")
 
     @model_validator(mode="after")
-    def _rises(self) -> Self:
+    def _low_below_high(self) -> Self:
         if not self.low < self.high:
             raise ValueError(f"{type(self).__name__}.low should be less than high, got {self.low:g} and {self.high:g}")
         return self
 
     def ends(self) -> tuple[Any, ...]:
-        """Both ends, and a number between them that is not whole: what is drawn is seldom whole either."""
+        """Both bounds and a non-integer between them, which an integer field rejects."""
         return (self.low, self.high, self.low + (self.high - self.low) / math.e)
 
 
 class Uniform(Interval, frozen=True):
-    """Uniform between the ends."""
+    """Uniform between the bounds."""
 
     kind: Literal["uniform"] = "uniform"
 
@@ -79,26 +79,26 @@ class LogUniform(Interval, frozen=True):
     """Uniform in the logarithm."""
 
     kind: Literal["log_uniform"] = "log_uniform"
-    low: Positive = Field(kw_only=False, description="The lower end")
-    high: Positive = Field(kw_only=False, description="The upper end")
+    low: Positive = Field(kw_only=False, description="Lower bound")
+    high: Positive = Field(kw_only=False, description="Upper bound")
 
 
 class IntUniform(Interval, frozen=True):
-    """Whole numbers, both ends included."""
+    """Uniform over integers, both bounds included."""
 
     kind: Literal["int_uniform"] = "int_uniform"
-    low: Whole = Field(kw_only=False, description="The lower end")
-    high: Whole = Field(kw_only=False, description="The upper end")
+    low: Whole = Field(kw_only=False, description="Lower bound")
+    high: Whole = Field(kw_only=False, description="Upper bound")
 
     def ends(self) -> tuple[Any, ...]:
         return (self.low, self.high)
 
 
 class Dimension(Spec, frozen=True):
-    """An axis and the path of the field that it moves; several paths move together (zipped)."""
+    """An axis and the path of the field that it varies; zipped axes have several paths."""
 
-    paths: Annotated[tuple[str, ...], Unique] = Field(min_length=1, description="Such as agent.gamma")
-    axis: Axis = Field(description="The values")
+    paths: Annotated[tuple[str, ...], Unique] = Field(min_length=1, description="Field paths, such as agent.gamma")
+    axis: Axis = Field(description="Values of the field")
 
     @model_validator(mode="after")
     def _values_fit(self) -> Self:
@@ -120,16 +120,16 @@ class Dimension(Spec, frozen=True):
 
 
 class Method(Kind, frozen=True):
-    """How trials are drawn from the axes."""
+    """How trials are generated from the axes."""
 
     @property
     def sampled(self) -> bool:
-        """Whether it picks settings by their scores or by chance: such sessions never enter a benchmark table."""
+        """Whether trials are sampled, at random or by score. Such sessions never enter a benchmark table."""
         return True
 
 
 class Exhaustive(Method, frozen=True):
-    """Every point of a grid, in order; the first axis varies slowest."""
+    """Every point of the grid; the first axis varies slowest."""
 
     kind: Literal["exhaustive"] = "exhaustive"
 
@@ -139,39 +139,39 @@ class Exhaustive(Method, frozen=True):
 
 
 class RandomSearch(Method, frozen=True):
-    """Independent draws; grid axes are crossed with them."""
+    """Independent random samples; each is combined with every value of the grid axes."""
 
     kind: Literal["random"] = "random"
-    trials: Count = Field(kw_only=False, default=16, description="Draws")
-    seed: Natural = Field(default=0, description="Of the draws")
+    trials: Count = Field(kw_only=False, default=16, description="Number of sampled trials")
+    seed: Natural = Field(default=0, description="Seed of the sampler")
 
 
 class Asha(Method, frozen=True):
-    """Random draws; the worse of them are stopped early: Li et al. (2020)."""
+    """Asynchronous successive halving of random trials: Li et al. (2020)."""
 
     kind: Literal["asha"] = "asha"
-    trials: Count = Field(kw_only=False, default=16, description="Draws")
-    seed: Natural = Field(default=0, description="Of the draws")
-    grace: Count = Field(description="Frames that every trial gets")
+    trials: Count = Field(kw_only=False, default=16, description="Number of sampled trials")
+    seed: Natural = Field(default=0, description="Seed of the sampler")
+    grace: Count = Field(description="Frames of every trial before the first comparison")
     eta: Annotated[int, Strict(), Gt(1), BeforeValidator(whole)] = Field(
-        default=3, description="One in eta goes on at each rung"
+        default=3, description="Reduction factor: one in eta trials is promoted at each rung"
     )
 
 
 class Nevergrad(Method, frozen=True):
-    """Ask, run, tell with an optimizer of the library Nevergrad."""
+    """Sequential optimization with the Nevergrad library."""
 
     kind: Literal["nevergrad"] = "nevergrad"
-    trials: Count = Field(kw_only=False, default=16, description="Trials in all")
-    seed: Natural = Field(default=0, description="Of the optimizer")
-    optimizer: str = Field(default="NGOpt", description="As Nevergrad calls it")
+    trials: Count = Field(kw_only=False, default=16, description="Number of trials")
+    seed: Natural = Field(default=0, description="Seed of the optimizer")
+    optimizer: str = Field(default="NGOpt", description="Name of the Nevergrad optimizer")
 
 
 class Search(Spec, frozen=True):
-    """The trials of an experiment that is not a single one."""
+    """The axes of an experiment and the method that generates its trials."""
 
-    dimensions: tuple[Dimension, ...] = Field(min_length=1, description="The axes")
-    method: Method = Field(default=Exhaustive(), description="How trials are drawn from them")
+    dimensions: tuple[Dimension, ...] = Field(min_length=1, description="Axes")
+    method: Method = Field(default=Exhaustive(), description="Search method")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -181,13 +181,13 @@ class Search(Spec, frozen=True):
         drawn = [dimension for dimension in self.dimensions if not isinstance(dimension.axis, Grid)]
         if drawn and not self.method.sampled:
             raise ValueError(
-                f"{drawn[0].paths[0]} is drawn by chance: say how, with .random(...), .asha(...) or .nevergrad(...)"
+                f"{drawn[0].paths[0]} is sampled: choose a method with .random(...), .asha(...) or .nevergrad(...)"
             )
         if self.method.sampled and not drawn:
-            raise ValueError(f"{self.method.kind} has nothing to draw: every axis is a grid")
+            raise ValueError(f"{self.method.kind} has nothing to sample: every axis is a grid")
         return self
 
     def paths(self) -> Iterator[str]:
-        """Every path that an axis moves."""
+        """The paths of all axes."""
         for dimension in self.dimensions:
             yield from dimension.paths

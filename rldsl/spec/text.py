@@ -1,4 +1,4 @@
-"""Text that ends up in job scripts and environments: what of it is safe, and what looks like a secret."""
+"""Validation of text that is written into job scripts and environments: quoting-safe, and without secrets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=[\"']?[^\s\"'$]")
 
 
 def matching(pattern: str, words: str) -> AfterValidator:
-    """Text that is as a pattern says, all of it."""
+    """A validator for text that matches `pattern` completely; `words` describes the pattern in the error message."""
 
     def check(value: str) -> str:
         if re.fullmatch(pattern, value) is None:
@@ -31,13 +31,13 @@ def matching(pattern: str, words: str) -> AfterValidator:
 
 
 def looks_secret(name: str, value: str) -> bool:
-    """Whether a variable of this name and value is likely one that must not be written down."""
+    """Whether a variable with this name and value is likely to be a secret."""
     return _SECRET_NAME.search(name) is not None or _SECRET_VALUE.search(value) is not None
 
 
 def _public_line(line: str) -> str:
-    said = next((name for name in _ASSIGNMENT.findall(line) if looks_secret(name, "")), None)
-    if said or looks_secret("", line):
+    assigns_secret = any(looks_secret(name, "") for name in _ASSIGNMENT.findall(line))
+    if assigns_secret or looks_secret("", line):
         raise PydanticCustomError("secret", "looks like a secret: pass a variable by its name instead")
     return line
 
@@ -53,11 +53,11 @@ def _public(variables: Mapping[str, str]) -> dict[str, str]:
 _LINE = r"[^\x00-\x1f\x7f\x85\u2028\u2029]*"
 
 Word: TypeAlias = Annotated[str, matching(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]*", "letters, digits and . _ : @ + -")]
-"""The name of a partition, an account, a region: nothing that a shell would read."""
+"""The name of a partition, an account or a region, without characters that a shell would interpret."""
 Line: TypeAlias = Annotated[str, matching(_LINE, "one line")]
 """Any text without a line break."""
 VariableName: TypeAlias = Annotated[str, matching(r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable")]
 ShellLine: TypeAlias = Annotated[Line, AfterValidator(_public_line)]
-"""A command that the user means to be run; a secret in it would be written into the job's script."""
+"""A shell command. Secrets are rejected because the line is written into the job's script."""
 Variables: TypeAlias = Annotated[dict[VariableName, Line], AfterValidator(_public)]
-"""Environment variables with values that may be written down."""
+"""Environment variables and their values, without secrets."""

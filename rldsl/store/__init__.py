@@ -5,16 +5,18 @@ from rldsl.store.errors import (
     AlreadyRunning,
     CannotWrite,
     CheckpointDamaged,
+    CheckpointOutdated,
     CheckpointRefused,
     DiskFull,
     SessionNotFound,
     StoreError,
     WrongColumns,
 )
-from rldsl.store.journal import Garbage, Journal, JournalReader, JournalState, fold, read_journal
+from rldsl.store.journal import Garbage, Journal, JournalReader, fold, read_journal
 from rldsl.store.metrics import MetricsReader, MetricsWriter, last_row, read_metrics
 from rldsl.store.runs import Runs
-from rldsl.store.session_dir import SessionDir, State, StateReport
+from rldsl.store.session_dir import SessionDir
+from rldsl.store.session_state import SessionState, State
 from rldsl.store.tensorboard import TensorBoardWriter
 
 __all__ = [
@@ -22,19 +24,19 @@ __all__ = [
     "CannotWrite",
     "Checkpoint",
     "CheckpointDamaged",
+    "CheckpointOutdated",
     "CheckpointRefused",
     "DiskFull",
     "Garbage",
     "Journal",
     "JournalReader",
-    "JournalState",
     "MetricsReader",
     "MetricsWriter",
     "Runs",
     "SessionDir",
     "SessionNotFound",
+    "SessionState",
     "State",
-    "StateReport",
     "StoreError",
     "TensorBoardWriter",
     "WrongColumns",

@@ -1,6 +1,6 @@
-"""Segments of a large ring, written while it goes on growing: the next checkpoint finds them and writes only the rest.
+"""Writes segments of a large replay buffer in the background, so that the next checkpoint only writes the rest.
 
-Nothing depends on it. What could not be written ahead, or is lost, the checkpoint writes itself.
+This is an optimization: segments that could not be written ahead, or are lost, are written by the checkpoint itself.
 """
 
 from __future__ import annotations
@@ -19,45 +19,48 @@ if TYPE_CHECKING:
     from rldsl.store.append_only_ring import Array
 
 AHEAD = ".ahead"
-"""Beside the checkpoints, which then have hard links of what is there."""
+"""Directory next to the checkpoints, which hard-link the segments in it."""
 
 
 class SegmentsAhead:
-    """Of one session. Call `look` often, `settle` before each checkpoint, `clear` after it, and `close` at the end."""
+    """Background writer of one session.
+
+    Call `maybe_flush` often, `wait` before each checkpoint, `clear` after it, and `close` at the end.
+    """
 
     def __init__(self, checkpoints: Path) -> None:
         self.folder = checkpoints / AHEAD
         self.failed = False
         self._thread = ThreadPoolExecutor(1, "segments")
-        self._under_way: tuple[int, Saved, Future[Segment]] | None = None
-        self._remove()  # what a killed process left
+        self._pending: tuple[int, Saved, Future[Segment]] | None = None
+        self._remove()  # leftovers of a killed process
 
-    def look(self, rows: AppendOnlyRing) -> None:
-        """Begins to write the oldest segment that waits for it, unless another is being written or the ring is small.
+    def maybe_flush(self, rows: AppendOnlyRing) -> None:
+        """Starts writing the oldest unsaved segment, unless one is being written already or the ring is small.
 
-        The segment is copied before: the ring may overwrite it while a slow disk takes it.
+        The segment is copied first, because the ring may overwrite it while the disk is still writing.
         """
-        if rows.segments <= SEGMENTS or self.failed or (self._under_way and not self._under_way[2].done()):
+        if rows.segments <= SEGMENTS or self.failed or (self._pending and not self._pending[2].done()):
             return
-        self.settle()
+        self.wait()
         if (part := rows.unsaved()) is not None:
             begin, first, last = part
             arrays = {name: array.copy() for name, array in rows.read(first, last).items()}
-            self._under_way = begin, rows.saved, self._thread.submit(self._write, begin, first, last, arrays)
+            self._pending = begin, rows.saved, self._thread.submit(self._write, begin, first, last, arrays)
 
-    def settle(self) -> None:
-        """Waits for the segment that is being written, which is saved then."""
-        if self._under_way is None:
+    def wait(self) -> None:
+        """Waits for the segment that is being written and registers it as saved."""
+        if self._pending is None:
             return
-        begin, saved, future = self._under_way
-        self._under_way = None
+        begin, saved, future = self._pending
+        self._pending = None
         try:
             saved[begin] = future.result()
         except OSError:
             self.failed = True
 
     def clear(self) -> None:
-        """A checkpoint has it all."""
+        """Removes the segments after a checkpoint has linked them."""
         self.failed = False
         self._remove()
 

@@ -1,7 +1,7 @@
-"""Rows that are only ever added to, the oldest forgotten: a checkpoint writes only those that the last one has not.
+"""Incremental checkpoints of ring buffers: a checkpoint writes only the rows that the previous one does not have.
 
-They are written in segments that begin at the same rows every time. A segment that will not change any more is one
-file, which the checkpoints that need it share by hard links: each stands alone, and removing one harms no other.
+Rows are written in segments with fixed boundaries. A segment that can no longer change is one file, shared by
+checkpoints through hard links, so every checkpoint is complete and removing one does not affect the others.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 SEGMENTS = 16
-"""Of a whole ring that is not large. What is rewritten in vain is less than one; so is what outlives its use."""
+"""Default number of segments of a full ring. At most one segment is rewritten or kept longer than needed."""
 
 
 class Segment(NamedTuple):
-    """A file of rows, `first` to `last` without it."""
+    """A file with the rows from `first` up to, but not including, `last`."""
 
     path: Path
     first: int
@@ -33,16 +33,17 @@ class Segment(NamedTuple):
 
 
 Saved = dict[int, Segment]
-"""Segments by the row at which they begin."""
+"""Segments by the row at which their boundaries begin."""
 
 
 @dataclass(frozen=True)
 class AppendOnlyRing:
-    """The rows `first` to `last`, without it, of a ring of `lap` rows; a leaf of a state.
+    """The rows from `first` up to, but not including, `last` of a ring buffer with `lap` rows; a leaf of a state.
 
-    `read(a, b)` gives the arrays of some rows, none of them beyond the ring's seam; they need not be copies. The newest
-    row may still change, older ones may not. `saved` are the segments of the last checkpoint that was saved or loaded
-    that cannot have changed since, and those written ahead of the next; the owner of the ring keeps it.
+    Rows are counted from the beginning of training; row `i` is at position `i % lap`. `read(a, b)` returns the arrays
+    of rows that are contiguous in the ring, as views or copies. Only the newest row may still change. `saved` holds
+    the unchanged segments of the last saved or loaded checkpoint and those written ahead of the next one; it belongs
+    to the owner of the ring.
     """
 
     first: int
@@ -51,10 +52,10 @@ class AppendOnlyRing:
     read: Callable[[int, int], Mapping[str, Array]]
     saved: Saved = field(default_factory=dict)
     segments: int = SEGMENTS
-    """Of a whole ring."""
+    """Number of segments of a full ring."""
 
     def parts(self) -> Iterator[tuple[int, int, int]]:
-        """The segments as (the row at which it would begin, its first row, its end)."""
+        """The segments as (lower boundary, first row, end); the oldest one may start above its boundary."""
         row = self.first
         while row < self.last:
             begin, end = self._bounds(row)
@@ -62,17 +63,17 @@ class AppendOnlyRing:
             row = end
 
     def unsaved(self) -> tuple[int, int, int] | None:
-        """The oldest of the parts that is not saved and that cannot change any more."""
+        """The oldest part that is complete but not saved."""
         whole = (part for part in self.parts() if part[2] < self.last)
         return next((part for part in whole if part[0] not in self.saved), None)
 
     def finished(self, begin: int, last: int) -> Segment | None:
-        """The segment between these rows, if it is saved; one of another length is from another number of segments."""
+        """The saved segment between these rows, if there is one. The length differs if `segments` was different."""
         known = self.saved.get(begin)
         return known if known and known.last == last and known.path.exists() else None
 
     def __iter__(self) -> Iterator[tuple[int, Mapping[str, Array]]]:
-        """As one that was saved and loaded."""
+        """Iterates like the `RingSnapshot` of a loaded checkpoint."""
         return ((first, self.read(first, last)) for _, first, last in self.parts())
 
     def _bounds(self, row: int) -> tuple[int, int]:
@@ -83,7 +84,7 @@ class AppendOnlyRing:
 
 
 class RingSnapshot:
-    """The rows of a loaded checkpoint; iterating reads them, a segment at a time, as (first row, arrays)."""
+    """The rows of a loaded checkpoint. Iterating reads them segment by segment as (first row, arrays)."""
 
     def __init__(self, segments: Saved) -> None:
         self.segments = segments
@@ -100,12 +101,12 @@ class RingSnapshot:
 
 
 def without_newest(segments: Saved) -> Saved:
-    """The newest row, in the last segment, may change."""
+    """All segments but the last one, whose newest row may still change."""
     return {begin: segments[begin] for begin in sorted(segments)[:-1]}
 
 
 def link(source: Path, target: Path) -> None:
-    """The same file under two names, or a copy where the filesystem has no links."""
+    """Hard-links `source` as `target`, or copies it if the filesystem does not support links."""
     with suppress(OSError):
         os.link(source, target)
         return

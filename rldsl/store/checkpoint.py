@@ -1,8 +1,8 @@
-"""Checkpoints: a nested state as safetensors and JSON. Loading one runs no code; a damaged one is noticed.
+"""Checkpoints: a nested state as safetensors and JSON. Loading never executes code and detects damaged files.
 
-A checkpoint is a directory, `<frame>` or a tag such as `best`, written beside under a temporary name, flushed and
-renamed. While one replaces another of the same name, the other stands as `<name>.old`. Large rows that only grow, such
-as a replay's, are in segments, which checkpoints share.
+A checkpoint is a directory named `<frame>`, or by a tag such as `best`. It is written under a temporary name, flushed
+and renamed. While it replaces another one of the same name, that one is kept as `<name>.old`. Replay buffers are
+stored in segments that checkpoints share (see append_only_ring.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rldsl.store.append_only_ring import AppendOnlyRing, RingSnapshot, Saved, Segment, link, without_newest
-from rldsl.store.errors import CheckpointDamaged, writing
+from rldsl.store.errors import CheckpointDamaged, CheckpointOutdated, writing
 from rldsl.store.files import replace_json, sync_directory, sync_file
 from rldsl.store.states import join_state, split_state
 
@@ -24,7 +24,8 @@ ARRAYS = "arrays.safetensors"
 STATE = "state.json"
 SEGMENT = ".safetensors"
 MANIFEST = "manifest.json"
-SCHEMA = 1
+SCHEMA = 2
+"""Increased when the content of agents' states changes. Checkpoints of earlier schemas can be played, not resumed."""
 
 TEMPORARY = ".tmp-"
 OLD = ".old"
@@ -32,29 +33,29 @@ FRAME_NAME = re.compile(r"(\d{12,})(\.old)?")
 
 
 class Checkpoint(NamedTuple):
-    """A loaded checkpoint, and what had to be passed over to find it."""
+    """A loaded checkpoint."""
 
     frame: int
     state: dict[str, Any]
     path: Path
-    damaged: list[str]  # a sentence for every newer checkpoint that is not whole
+    damaged: list[str]  # one sentence per newer checkpoint that was skipped because it is damaged
 
 
-class _NotWhole(Exception):
-    """Why a checkpoint cannot be used."""
+class _Damaged(Exception):
+    """The reason why a checkpoint cannot be loaded."""
 
 
 def save_checkpoint(
     directory: Path, frame: int, state: Mapping[str, Any], *, tag: str | None = None, keep: int = 2
 ) -> Path:
-    """Saves `state`; returns once it would outlive a power cut.
+    """Saves `state` durably: once this returns, the checkpoint survives a power failure.
 
-    Of the untagged checkpoints the last `keep` stay, this one included. Those ahead of this one go: load returned an
-    earlier one, so they were damaged. A tagged checkpoint replaces the one of its tag and touches no other; what grows
-    is too large for it.
+    The last `keep` untagged checkpoints are kept, including this one. Later frames are removed: they were damaged, or
+    training would not have resumed from an earlier one. A tagged checkpoint replaces the one with the same tag and
+    must not contain rings, which are too large to be copied.
     """
-    growing: dict[str, AppendOnlyRing] = {}
-    tree, arrays = split_state(state, growing if tag is None else None)
+    rings: dict[str, AppendOnlyRing] = {}
+    tree, arrays = split_state(state, rings if tag is None else None)
     final = directory / (tag or f"{frame:012d}")
     with writing(final):
         directory.mkdir(parents=True, exist_ok=True)
@@ -62,13 +63,13 @@ def save_checkpoint(
         temporary = directory / f"{TEMPORARY}{final.name}-{os.getpid()}"
         try:
             temporary.mkdir()
-            written = {name: _write_segments(temporary, name, rows) for name, rows in growing.items()}
+            written = {name: _write_segments(temporary, name, rows) for name, rows in rings.items()}
             _write_content(temporary, {"schema": SCHEMA, "frame": frame, "state": tree}, arrays, written)
             _put(temporary, final)
         except BaseException:
             _remove(temporary)
             raise
-        for name, rows in growing.items():
+        for name, rows in rings.items():
             rows.saved.clear()
             rows.saved.update(without_newest(_moved(written[name], final)))
         if tag is None:
@@ -76,18 +77,29 @@ def save_checkpoint(
     return final
 
 
-def load_checkpoint(directory: Path, *, tag: str | None = None, at_most: int | None = None) -> Checkpoint | None:
-    """The newest whole checkpoint, of no later frame than `at_most`, or that of `tag`; None if there is none."""
+def load_checkpoint(
+    directory: Path, *, tag: str | None = None, at_most: int | None = None, any_schema: bool = False
+) -> Checkpoint | None:
+    """The newest undamaged checkpoint up to frame `at_most`, or the one with `tag`; None if there is none.
+
+    Raises CheckpointOutdated for a checkpoint that cannot be resumed because of its schema. With `any_schema` it is
+    loaded nevertheless, to play its policy.
+    """
     candidates = _numbered(directory) if tag is None else _existing(directory / tag, directory / f"{tag}{OLD}")
     if at_most is not None:
         candidates = [path for path in candidates if _frame_of(path) <= at_most]
     damaged: list[str] = []
     for path in candidates:
         try:
-            frame, state = _read_content(path)
-        except _NotWhole as reason:
+            frame, schema, state = _read_content(path)
+        except _Damaged as reason:
             damaged.append(f"checkpoint {path.name} is damaged: {reason}")
         else:
+            if schema != SCHEMA and not any_schema:
+                raise CheckpointOutdated(
+                    f"the checkpoint {path} has schema {schema} and this version has {SCHEMA}: it can be played, but "
+                    "its training cannot be resumed"
+                )
             return Checkpoint(frame, state, path, damaged)
     if damaged:
         raise CheckpointDamaged(f"no checkpoint in {directory} can be loaded: {'; '.join(damaged)}")
@@ -95,7 +107,7 @@ def load_checkpoint(directory: Path, *, tag: str | None = None, at_most: int | N
 
 
 def checkpoint_frames(directory: Path) -> list[int]:
-    """The frames of the untagged checkpoints, newest first, by their names alone."""
+    """The frames of the untagged checkpoints by their names, newest first."""
     return sorted({_frame_of(path) for path in _numbered(directory)}, reverse=True)
 
 
@@ -103,15 +115,15 @@ def _write_content(
     directory: Path, document: dict[str, Any], arrays: dict[str, Any], written: Mapping[str, Saved]
 ) -> None:
     _write_arrays(directory / ARRAYS, arrays)
-    growing = {name: [[begin, *_named(one)] for begin, one in saved.items()] for name, saved in written.items()}
-    replace_json(directory / STATE, {**document, "growing": growing} if growing else document)
+    rings = {name: [[begin, *_named(segment)] for begin, segment in saved.items()] for name, saved in written.items()}
+    replace_json(directory / STATE, {**document, "growing": rings} if rings else document)
     files = {name: _fingerprint(directory / name) for name in (ARRAYS, STATE)}
-    segments = {one.path.name: one.fingerprint for saved in written.values() for one in saved.values()}
+    segments = {segment.path.name: segment.fingerprint for saved in written.values() for segment in saved.values()}
     replace_json(directory / MANIFEST, {"schema": SCHEMA, "files": files | segments})
 
 
 def _write_segments(directory: Path, name: str, rows: AppendOnlyRing) -> Saved:
-    """Writes what is new and links what is saved."""
+    """Writes new segments and links saved ones."""
     saved = {}
     for begin, first, last in rows.parts():
         known = rows.finished(begin, last)
@@ -125,7 +137,7 @@ def _write_segments(directory: Path, name: str, rows: AppendOnlyRing) -> Saved:
 
 
 def write_segment(path: Path, first: int, last: int, arrays: Mapping[str, Any]) -> Segment:
-    """Returns once it would outlive a power cut, its name apart."""
+    """Writes and fsyncs a segment; its directory entry is not synced."""
     _write_arrays(path, dict(arrays))
     return Segment(path, first, last, _fingerprint(path))
 
@@ -135,7 +147,7 @@ def _named(segment: Segment) -> tuple[str, int, int]:
 
 
 def _moved(saved: Saved, directory: Path) -> Saved:
-    return {begin: one._replace(path=directory / one.path.name) for begin, one in saved.items()}
+    return {begin: segment._replace(path=directory / segment.path.name) for begin, segment in saved.items()}
 
 
 def _write_arrays(path: Path, arrays: dict[str, Any]) -> None:
@@ -154,7 +166,7 @@ def _write_arrays(path: Path, arrays: dict[str, Any]) -> None:
 
 
 def _put(temporary: Path, final: Path) -> None:
-    """Renames into place. At every instant a whole checkpoint stands as `final` or as its old name."""
+    """Renames into place. At any time there is a complete checkpoint at `final` or at its `.old` name."""
     old = final.with_name(final.name + OLD)
     if final.exists():
         _remove(old)
@@ -164,7 +176,8 @@ def _put(temporary: Path, final: Path) -> None:
     _remove(old)
 
 
-def _read_content(path: Path) -> tuple[int, dict[str, Any]]:
+def _read_content(path: Path) -> tuple[int, int, dict[str, Any]]:
+    """Frame, schema and state of a checkpoint."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -172,15 +185,18 @@ def _read_content(path: Path) -> tuple[int, dict[str, Any]]:
         manifest = json.loads((path / MANIFEST).read_bytes())
         _verify(path, manifest["files"])
         document = json.loads((path / STATE).read_bytes())
-        grown = {name: _grown(path, rows, manifest["files"]) for name, rows in document.get("growing", {}).items()}
-        return document["frame"], join_state(document["state"], load_file(path / ARRAYS), grown)
+        snapshots = {
+            name: _snapshot(path, rows, manifest["files"]) for name, rows in document.get("growing", {}).items()
+        }
+        state = join_state(document["state"], load_file(path / ARRAYS), snapshots)
+        return document["frame"], document["schema"], state
     except OSError as error:
-        raise _NotWhole(f"{Path(error.filename or path).name}: {(error.strerror or str(error)).lower()}") from error
+        raise _Damaged(f"{Path(error.filename or path).name}: {(error.strerror or str(error)).lower()}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, SafetensorError) as error:
-        raise _NotWhole(f"its content cannot be read ({type(error).__name__})") from error
+        raise _Damaged(f"its content cannot be read ({type(error).__name__})") from error
 
 
-def _grown(path: Path, segments: list[tuple[int, str, int, int]], files: dict[str, Any]) -> RingSnapshot:
+def _snapshot(path: Path, segments: list[tuple[int, str, int, int]], files: dict[str, Any]) -> RingSnapshot:
     return RingSnapshot(
         {begin: Segment(path / name, first, last, files[name]) for begin, name, first, last in segments}
     )
@@ -189,7 +205,7 @@ def _grown(path: Path, segments: list[tuple[int, str, int, int]], files: dict[st
 def _verify(path: Path, files: dict[str, Any]) -> None:
     for name in (ARRAYS, STATE, *(files.keys() - {ARRAYS, STATE})):
         if files[name] != _fingerprint(path / name):
-            raise _NotWhole(f"{name} is not what was written")
+            raise _Damaged(f"{name} is not what was written")
 
 
 def _fingerprint(path: Path) -> dict[str, Any]:
@@ -200,7 +216,7 @@ def _fingerprint(path: Path) -> dict[str, Any]:
 
 
 def _remove_leftovers(directory: Path) -> None:
-    """What a killed writer left: there is one writer at a time, so none of it is in use."""
+    """Removes temporary directories of killed writers; there is only one writer at a time."""
     for path in directory.glob(f"{TEMPORARY}*"):
         _remove(path)
 
@@ -214,7 +230,7 @@ def _prune(directory: Path, frame: int, keep: int) -> None:
 
 
 def _has_right_sizes(path: Path) -> bool:
-    """A cheap look that keeps a torn checkpoint from standing in for a whole one."""
+    """A cheap check, so that a truncated checkpoint does not count as one of those to keep."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         files = json.loads((path / MANIFEST).read_bytes())["files"]
         return all((path / name).stat().st_size == files[name]["size"] for name in {ARRAYS, STATE, *files})
@@ -222,7 +238,7 @@ def _has_right_sizes(path: Path) -> bool:
 
 
 def _numbered(directory: Path) -> list[Path]:
-    """Newest first; of one frame, the one in place before the old one."""
+    """Paths of the untagged checkpoints, newest first; of the same frame, `<frame>` before `<frame>.old`."""
     try:
         names = [name for name in os.listdir(directory) if FRAME_NAME.fullmatch(name)]  # noqa: PTH208
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""Holding a session: one process at a time, with a heartbeat that other hosts can see."""
+"""Locks a session for one process, with a heartbeat file that other hosts can read."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from rldsl.store.errors import AlreadyRunning, CannotWrite, writing
 from rldsl.store.files import replace_json
 from rldsl.store.processes import host_name, is_alive, start_time
 
-HEARTBEAT = 10.0  # seconds between two heartbeats
-SILENCE = 60.0  # seconds without one after which a process of another host counts as dead
+HEARTBEAT = 10.0  # seconds between heartbeats
+SILENCE = 60.0  # seconds without a heartbeat after which a process on another host counts as dead
 
 _held_locks: set[int] = set()
-_clocks: dict[int, float] = {}  # of filesystems, by device: seconds ahead of this host
+_clocks: dict[int, float] = {}  # by device: seconds that the filesystem's clock is ahead of this host's
 
 
 def _drop_inherited_locks() -> None:
-    """A forked worker must not keep the session locked after the death of its parent."""
+    """A forked worker must not keep the session locked after its parent has died."""
     while _held_locks:
         os.close(_held_locks.pop())
 
@@ -34,7 +34,7 @@ os.register_at_fork(after_in_child=_drop_inherited_locks)
 
 @contextmanager
 def hold(lock: Path, alive: Path) -> Iterator[None]:
-    """Holds `lock` and keeps `alive` beating inside the block; raises AlreadyRunning if another holder lives."""
+    """Holds `lock` and updates the heartbeat `alive` inside the block; raises AlreadyRunning if it is held already."""
     with _locked(lock, alive):
         _beat(alive)
         owner = os.getpid()
@@ -46,13 +46,13 @@ def hold(lock: Path, alive: Path) -> Iterator[None]:
         finally:
             stop.set()
             thread.join()
-            if os.getpid() == owner:  # not a forked worker on its way out
+            if os.getpid() == owner:  # not in a forked worker that exits
                 with suppress(OSError):
                     alive.unlink()
 
 
 def is_held(alive: Path) -> bool:
-    """Whether the process that `alive` speaks of lives: known on its host, judged by its heartbeat elsewhere."""
+    """Whether the process that wrote `alive` is running: checked by pid on its host, by its heartbeat on others."""
     beat = read_heartbeat(alive)
     if beat is None:
         return False
@@ -80,10 +80,10 @@ def _locked(lock: Path, alive: Path) -> Iterator[None]:
         _lock_or_raise(fd, lock, alive)
         yield
     finally:
-        if os.getpid() == owner:  # in a forked worker it is closed already, and its number may be another file
+        if os.getpid() == owner:  # a forked worker has closed it, and the descriptor may be another file by now
             _held_locks.discard(fd)
             with suppress(OSError):
-                fcntl.flock(fd, fcntl.LOCK_UN)  # closing alone would wait for a fork that has not yet closed its copy
+                fcntl.flock(fd, fcntl.LOCK_UN)  # closing is not enough while a fork still holds a copy
             os.close(fd)
 
 
@@ -92,7 +92,7 @@ def _lock_or_raise(fd: int, lock: Path, alive: Path) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise _already_running(lock, alive) from None
-    except OSError:  # a filesystem without locks: the heartbeat has to do
+    except OSError:  # a filesystem without locks: rely on the heartbeat
         if is_held(alive):
             raise _already_running(lock, alive) from None
 
@@ -105,7 +105,7 @@ def _already_running(lock: Path, alive: Path) -> AlreadyRunning:
 
 def _keep_beating(alive: Path, stop: threading.Event) -> None:
     while not stop.wait(HEARTBEAT):
-        with suppress(CannotWrite):  # a full disk must not end the training; the next beat may get through
+        with suppress(CannotWrite):  # a full disk must not end training; a later heartbeat may succeed
             _beat(alive)
 
 
@@ -124,7 +124,7 @@ def _heard_lately(alive: Path) -> bool:
 
 
 def _clock_ahead(directory: Path, device: int) -> float:
-    """By how many seconds the clock of a filesystem is ahead of this host's, measured once for each filesystem."""
+    """Seconds that the clock of a filesystem is ahead of this host's, measured once per filesystem."""
     if device not in _clocks:
         _clocks[device] = _measure_clock(directory)
     return _clocks[device]

@@ -1,4 +1,4 @@
-"""What can go wrong with a run directory. The text of every error is one plain sentence."""
+"""Errors of run directories. Every message is one sentence."""
 
 from __future__ import annotations
 
@@ -12,27 +12,31 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class StoreError(Exception):
-    """Base of every error of the run directory that a person may see."""
+    """Base class of all errors of run directories."""
 
 
 class CannotWrite(StoreError):
-    """A file or directory could not be written; what was there before still stands."""
+    """A file or directory could not be written; the previous content is unchanged."""
 
 
 class DiskFull(CannotWrite):
-    """The disk, the quota or the file size limit is used up."""
+    """The disk, the quota or the file size limit is exhausted."""
 
 
 class WrongColumns(StoreError):
-    """Metrics do not have the columns that their file has."""
+    """Metrics do not have the columns of their file."""
 
 
 class CheckpointRefused(StoreError):
-    """A state holds something that a checkpoint must not or cannot hold."""
+    """A state contains something that cannot be stored in a checkpoint."""
 
 
 class CheckpointDamaged(StoreError):
-    """There are checkpoints, and none of them is whole."""
+    """There are checkpoints, but all of them are damaged."""
+
+
+class CheckpointOutdated(StoreError):
+    """A checkpoint was written by an earlier version and cannot be resumed."""
 
 
 class AlreadyRunning(StoreError):
@@ -40,11 +44,11 @@ class AlreadyRunning(StoreError):
 
 
 class SessionNotFound(StoreError):
-    """No session, or more than one, answers to a name."""
+    """No session, or more than one, matches a name."""
 
 
 def cannot_write(path: Path | str, error: OSError) -> CannotWrite:
-    """The sentence for an operating system error met while writing `path`."""
+    """The StoreError for an operating system error while writing `path`."""
     if error.errno in FULL:
         return DiskFull(f"cannot write {path}: the disk is full ({os.strerror(error.errno or 0).lower()})")
     return CannotWrite(f"cannot write {path}: {(error.strerror or str(error)).lower()}")
@@ -52,7 +56,7 @@ def cannot_write(path: Path | str, error: OSError) -> CannotWrite:
 
 @contextmanager
 def writing(path: Path | str) -> Iterator[None]:
-    """Turns an operating system error inside the block into a sentence that names `path`."""
+    """Converts an OSError inside the block into a StoreError that names `path`."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Files that a reader on another host never sees half written: replaced by rename, or appended by whole lines."""
+"""Atomic file operations: replace by rename, append whole lines. Readers on other hosts never see half a record."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rldsl.store.errors import writing
 
 
 def replace_bytes(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Replaces `path` by rename. Whatever fails, the old file stands and nothing is left beside it."""
+    """Replaces `path` by rename. If anything fails, the old file is unchanged and no temporary file remains."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
     with writing(path):
         try:
@@ -37,7 +37,7 @@ def replace_json(path: Path, value: Any, *, durable: bool = True) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Makes renames inside `path` outlive a power cut, where the filesystem can."""
+    """Makes renames inside `path` survive a power failure, if the filesystem supports it."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with suppress(OSError):
@@ -55,13 +55,13 @@ def sync_file(path: Path) -> None:
 
 
 def append_line(path: Path, line: str, *, durable: bool = False) -> None:
-    """Appends one whole line or nothing; returning is the acknowledgement.
+    """Appends one whole line or nothing.
 
-    The file is opened and closed each time: on a network filesystem closing is what shows the line to other hosts.
-    A half line that a killed or failed writer left at the end was never acknowledged and is cut off first.
+    The file is opened and closed each time, because network filesystems show the line to other hosts on close.
+    A partial line that a killed writer left at the end is cut off first.
     """
     if "\n" in line:
-        raise ValueError(f"a line cannot hold a line break: {line!r}")
+        raise ValueError(f"a line cannot contain a line break: {line!r}")
     data = line.encode() + b"\n"
     with writing(path), _locked_for_append(path) as fd:
         size = _cut_half_line(fd)
@@ -77,14 +77,14 @@ def append_line(path: Path, line: str, *, durable: bool = False) -> None:
 
 
 class TailReader:
-    """Reads the complete lines that appeared in a growing file since the last call.
+    """Reads the complete lines appended to a file since the last call.
 
-    The file is not held open between calls. A half line at the end waits: it is read once its line break is there.
+    The file is not kept open between calls. A partial line at the end is read once it is complete.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.restarted = False  # the last call found another or a shorter file, and read it from its beginning
+        self.restarted = False  # whether the last call found a new or shorter file and read it from the beginning
         self._offset = 0
         self._inode = 0
 
@@ -114,7 +114,7 @@ class TailReader:
 
 
 def _read_from(path: Path, offset: int, size: int) -> bytes:
-    """Up to `size` bytes; a reader of thousands of short files cannot afford a file object for each."""
+    """Up to `size` bytes; os.pread is faster than a file object for thousands of short files."""
     fd = os.open(path, os.O_RDONLY)
     try:
         return os.pread(fd, size, offset)
@@ -134,7 +134,7 @@ def _write_file(path: Path, data: bytes, durable: bool) -> None:
 def _locked_for_append(path: Path) -> Iterator[int]:
     fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
     try:
-        with suppress(OSError):  # not every filesystem has locks; appends of one process need none
+        with suppress(OSError):  # not every filesystem supports locks; a single writer needs none
             fcntl.flock(fd, fcntl.LOCK_EX)
         yield fd
     finally:
@@ -142,7 +142,7 @@ def _locked_for_append(path: Path) -> Iterator[int]:
 
 
 def _cut_half_line(fd: int) -> int:
-    """Returns the size of the file, which then is empty or ends with a line break."""
+    """Cuts off a partial last line and returns the size of the file."""
     size = os.fstat(fd).st_size
     if size == 0 or os.pread(fd, 1, size - 1) == b"\n":
         return size
@@ -164,5 +164,5 @@ def _end_of_last_line(fd: int, size: int, block: int = 65536) -> int:
 def _write_at_once(fd: int, data: bytes) -> None:
     written = os.write(fd, data)
     if written < len(data):
-        os.write(fd, data[written:])  # a short write means a full disk: asking for the rest gives the reason
+        os.write(fd, data[written:])  # a short write means a full disk; writing the rest raises the actual error
         raise OSError("the line was written in two pieces")

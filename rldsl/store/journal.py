@@ -6,14 +6,15 @@ import json
 import sys
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from rldsl.store.files import TailReader, append_line
+from rldsl.store.session_state import SessionState, State
 
 Event = dict[str, Any]
-Status = Literal["created", "started", "stopped", "done", "failed"]
 
 ENDS = frozenset({"stopped", "done", "failed"})
 STATUSES = ENDS | {"created", "started"}
@@ -26,21 +27,14 @@ class Garbage(NamedTuple):
     text: str
 
 
-class JournalState(NamedTuple):
-    """What a journal adds up to."""
-
-    status: Status = "created"
-    last: str | None = None  # the last event, unknown ones included
-    lives: int = 0  # how often it was started
-    frame: int = 0  # where it is: a life that starts from an earlier checkpoint sets it back
-    checkpoint_frame: int | None = None
-    seconds: float = 0.0  # of work, over all lives; a killed life counts up to its last event
-    reason: str | None = None  # why it failed or stopped
-    first_time: float | None = None
-    last_time: float | None = None
-    garbage: int = 0
-    life_start: float | None = None
-    earlier_seconds: float = 0.0  # of the lives before this one
+STATE_OF: dict[str, State] = {
+    "created": "new",
+    "started": "resume",
+    "stopped": "resume",
+    "done": "done",
+    "failed": "failed",
+}
+"""The state of a session by the last status event of its journal, if no process holds it."""
 
 
 class Journal:
@@ -55,15 +49,15 @@ class Journal:
 
 
 class JournalReader:
-    """Follows a journal; `state` is what all that was read so far adds up to."""
+    """Follows a journal; `state` is `start` after all events that were read so far."""
 
-    def __init__(self, path: Path) -> None:
-        self.state = JournalState()
+    def __init__(self, path: Path, start: SessionState | None = None) -> None:
+        self.start = self.state = start or SessionState()
         self._tail = TailReader(path)
 
     def read_new(self) -> list[Event | Garbage]:
         events = [parse_event(line) for line in self._tail.read_new()]
-        self.state = fold(events, JournalState() if self._tail.restarted else self.state)
+        self.state = fold(events, self.start if self._tail.restarted else self.state)
         return events
 
 
@@ -81,27 +75,29 @@ def parse_event(line: str) -> Event | Garbage:
     return Garbage(line)
 
 
-def fold(events: Iterable[Event | Garbage], state: JournalState | None = None) -> JournalState:
-    return reduce(advance, events, state or JournalState())
+def fold(events: Iterable[Event | Garbage], start: SessionState | None = None) -> SessionState:
+    """The state after all events."""
+    return reduce(advance, events, start or SessionState())
 
 
-def advance(state: JournalState, event: Event | Garbage) -> JournalState:
+def advance(state: SessionState, event: Event | Garbage) -> SessionState:
     """The state after one more event."""
     if isinstance(event, Garbage):
-        return state._replace(garbage=state.garbage + 1)
+        return replace(state, unreadable=state.unreadable + 1)
     name, now = event["event"], _number(event, "time")
-    changes: dict[str, Any] = {"last": name}
+    changes: dict[str, Any] = {"last_event": name}
     if now is not None:
         changes |= {"last_time": now, "first_time": now if state.first_time is None else state.first_time}
     if name in STATUSES:
-        changes |= {"status": name, "reason": event.get("reason") and str(event["reason"])}
+        reason = event.get("reason") if name in ("stopped", "failed") else None
+        changes |= {"status": name, "state": STATE_OF[name], "reason": reason and str(reason)}
     if name == "started":
-        changes |= {"lives": state.lives + 1, "life_start": now, "earlier_seconds": state.seconds}
+        changes |= {"attempts": state.attempts + 1, "attempt_start": now, "earlier_seconds": state.seconds}
     elif name in PROGRESS:
-        changes["seconds"] = state.earlier_seconds + _seconds_of_life(state, event, now)
+        changes["seconds"] = state.earlier_seconds + _seconds_of_attempt(state, event, now)
     if name in ENDS:
-        changes["life_start"] = None
-    return state._replace(**changes, **_frames(event))
+        changes["attempt_start"] = None
+    return replace(state, **changes, **_frames(event))
 
 
 def _frames(event: Event) -> dict[str, Any]:
@@ -111,14 +107,14 @@ def _frames(event: Event) -> dict[str, Any]:
     return {"frame": int(frame)} | ({"checkpoint_frame": int(frame)} if event["event"] == "checkpoint" else {})
 
 
-def _seconds_of_life(state: JournalState, event: Event, now: float | None) -> float:
-    """An event may say how long its life has worked; otherwise the clock says it."""
+def _seconds_of_attempt(state: SessionState, event: Event, now: float | None) -> float:
+    """The seconds that the event gives for its attempt; otherwise the time since the attempt started."""
     stated = _number(event, "seconds")
     if stated is not None:
         return max(0.0, stated)
-    if now is None or state.life_start is None:
+    if now is None or state.attempt_start is None:
         return state.seconds - state.earlier_seconds
-    return max(0.0, now - state.life_start)
+    return max(0.0, now - state.attempt_start)
 
 
 def _number(event: Event, key: str) -> float | None:

@@ -1,4 +1,4 @@
-"""Where everything of a session lies, in one place."""
+"""Names of the files and directories of a session."""
 
 from __future__ import annotations
 
@@ -18,30 +18,22 @@ _SEED_NAME = re.compile(r"seed-(0|[1-9][0-9]*)")
 _TRIAL_NAME = re.compile(r".+-([^-]+)")
 
 
-def provenance_name(life: int) -> str:
-    return _numbered("provenance", life, "json")
+def provenance_name(number: int) -> str:
+    return _numbered("provenance", number, "json")
 
 
-def diff_name(life: int) -> str:
-    return _numbered("tree", life, "diff")
-
-
-def trial_name(agent: str, trial: str) -> str:
-    return f"{agent}-{trial}"
-
-
-def seed_name(seed: int) -> str:
-    return f"seed-{seed}"
+def diff_name(number: int) -> str:
+    return _numbered("tree", number, "diff")
 
 
 def trial_of(name: str) -> str | None:
-    """The trial's hash in the name of its directory; None for a foreign name."""
+    """The trial's id in the name of its directory; None if the name is not that of a trial."""
     match = _TRIAL_NAME.fullmatch(name)
     return match[1] if match else None
 
 
 def seed_of(name: str) -> int | None:
-    """The seed in the name of its directory; None for a foreign name."""
+    """The seed in the name of a session's directory; None if the name is not that of a session."""
     match = _SEED_NAME.fullmatch(name)
     return int(match[1]) if match else None
 

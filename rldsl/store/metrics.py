@@ -1,4 +1,4 @@
-"""metrics.csv: a line per log point, exact floats, frames that only rise."""
+"""metrics.csv: one line per log point, exact floats, strictly increasing frames."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Row = dict[str, Value]
 
 FRAME = "frame"
 RENAMED = {"return": "episode_return", "return_ma": "episode_return_ma"}
-"""Columns that had another name before schema 2."""
-TAIL = 4096  # bytes of the end of a file that usually hold its last row
+"""Columns that were renamed in schema 2."""
+TAIL = 4096  # bytes at the end of a file that usually contain its last row
 
 
 class MetricsWriter:
-    """Writes log points. Points up to the last frame of the file are there already: a resumed session repeats them."""
+    """Appends log points. Points up to the last frame of the file are skipped: a resumed session repeats them."""
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
         self.path = path
@@ -34,7 +34,7 @@ class MetricsWriter:
         self.last_frame = -1 if last is None else int(last[FRAME] or 0)
 
     def write(self, row: Mapping[str, Value]) -> bool:
-        """Returns whether the row was new; once it returns, the row outlives the process."""
+        """Returns whether the row was new. Once this returns, the row survives the death of the process."""
         if row.keys() != set(self.columns):
             raise WrongColumns(f"{self.path} {_mismatch(self.columns, list(row))}")
         frame = row[FRAME]
@@ -48,13 +48,13 @@ class MetricsWriter:
         return True
 
     def sync(self) -> None:
-        """Makes the rows outlive a power cut. To be called before the checkpoint that stands on them."""
+        """Makes the rows survive a power failure. Call it before saving the checkpoint that refers to them."""
         with writing(self.path):
             sync_file(self.path)
 
 
 class MetricsReader:
-    """Follows a metrics file; lines that are not rows are counted, not raised."""
+    """Follows a metrics file. Malformed lines are counted and skipped."""
 
     def __init__(self, path: Path) -> None:
         self.columns: list[str] = []
@@ -63,7 +63,7 @@ class MetricsReader:
 
     @property
     def restarted(self) -> bool:
-        """Whether the last call found a new file and read it from its beginning."""
+        """Whether the last call found a new file and read it from the beginning."""
         return self._tail.restarted
 
     def read_new(self) -> list[Row]:
@@ -78,7 +78,7 @@ class MetricsReader:
 
 
 def read_metrics(path: Path) -> dict[str, list[Value]]:
-    """All rows by column; empty if there is no file. Lines that are not rows are left out."""
+    """All rows by column; empty if there is no file. Malformed lines are skipped."""
     header, *lines = TailReader(path).read_new() or [""]
     if not header:
         return {}
@@ -87,13 +87,13 @@ def read_metrics(path: Path) -> dict[str, list[Value]]:
     try:
         parsed = _parse_columns(rows, len(columns))
     except ValueError:
-        whole = [values for line in lines if (values := _parse_row(line, len(columns))) is not None]
-        parsed = _transposed(whole, len(columns))
+        valid = [values for line in lines if (values := _parse_row(line, len(columns))) is not None]
+        parsed = _transposed(valid, len(columns))
     return dict(zip(columns, parsed, strict=True))
 
 
 def last_row(path: Path) -> Row | None:
-    """The last whole row, read from the end of the file."""
+    """The last complete row, read from the end of the file."""
     try:
         file = path.open("rb", buffering=0)
     except (FileNotFoundError, NotADirectoryError):
@@ -118,7 +118,7 @@ def last_row(path: Path) -> Row | None:
 
 
 def _last_values(data: bytes, width: int, cut: bool) -> list[Value] | None:
-    """The last row in the end of a file, whose first line is incomplete if `cut`."""
+    """The last valid row in a chunk from the end of a file; its first line is incomplete if `cut`."""
     lines = data.split(b"\n")[1 if cut else 0 : -1]
     for line in reversed(lines):
         values = _parse_row(line.decode("utf-8", "replace"), width)
@@ -158,7 +158,7 @@ def _mismatch(expected: Sequence[str], got: Sequence[str]) -> str:
     if not missing and not extra:
         return f"has its columns in another order: {', '.join(expected)}, not {', '.join(got)}"
     parts = [f"{kind} {', '.join(names)}" for kind, names in (("lacks", missing), ("must not have", extra)) if names]
-    return f"has the columns {', '.join(expected)}: what is written {' and '.join(parts)}"
+    return f"has the columns {', '.join(expected)}: the row {' and '.join(parts)}"
 
 
 def _format(value: Value) -> str:
@@ -194,7 +194,7 @@ def _parse_columns(rows: list[list[str]], width: int) -> list[list[Value]]:
 
 
 def _parse_column(cells: list[str]) -> list[Value]:
-    if "".join(cells).count(".") == len(cells):  # one point a cell: all are floats, the usual and the fast case
+    if "".join(cells).count(".") == len(cells):  # fast path for the usual case: all cells are floats
         return list(map(float, cells))
     return list(map(_parse, cells))
 

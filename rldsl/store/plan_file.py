@@ -1,19 +1,109 @@
-"""A plan as a file: one JSON document, laid out one trial a line, so that plans of any size are streamed."""
+"""A plan file: one JSON document, written one trial per line, so that plans of any size can be streamed.
+
+`read_plan` is the only reader. It verifies the schema version and that every trial still hashes to its id.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+from rldsl.spec.base import SCHEMA
+from rldsl.spec.budget import Target
+from rldsl.spec.errors import SpecError
+from rldsl.spec.experiment import Trial
+from rldsl.spec.launcher import Launcher, Local
+from rldsl.spec.session import Override, Session, session_directory
 from rldsl.store.errors import StoreError, writing
 
+PLANS = ".plans"
+"""The folder of frozen plans in a run directory."""
 FORMAT = "rldsl.plan"
 OPENING = ', "trials": [\n'
 CLOSING = "]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A trial of a plan, with its seeds and the settings in which it differs from the other trials."""
+
+    experiment: str
+    trial: Trial
+    id: str
+    seeds: tuple[int, ...]
+    differs: dict[str, Any]
+    target: Target | None
+    overrides: tuple[Override, ...]
+
+    def session(self, seed: int) -> Session:
+        """The session of a seed."""
+        return Session(
+            experiment=self.experiment, trial=self.trial, seed=seed, target=self.target, overrides=self.overrides
+        )
+
+    def sessions(self) -> Iterator[Session]:
+        """A session for each seed."""
+        return (self.session(seed) for seed in self.seeds)
+
+    def directory(self, seed: int) -> str:
+        """The directory of the session of a seed, relative to the run directory."""
+        return session_directory(self.trial.env.slug, self.trial.agent.kind, self.id, seed)
+
+    def data(self) -> dict[str, Any]:
+        """The row in a plan file."""
+        return {
+            "experiment": self.experiment,
+            "id": self.id,
+            "differs": self.differs,
+            "seeds": list(self.seeds),
+            "spec": self.trial.data(),
+        }
+
+
+@dataclass(frozen=True)
+class Part:
+    """An experiment of a plan: what all its trials have in common."""
+
+    name: str
+    trials: int
+    seeds: int
+    frames: int
+    search: str | None
+    adaptive: bool
+    target: Target | None
+    overrides: tuple[Override, ...]
+    work: str | None
+    """Gradient steps and memory of a session, which its spec does not show."""
+    launcher: Launcher = field(default_factory=Local)
+
+    @property
+    def sessions(self) -> int:
+        return self.trials * self.seeds
+
+    def data(self) -> dict[str, Any]:
+        """The experiment in a plan file."""
+        return {
+            "name": self.name,
+            "trials": self.trials,
+            "seeds": self.seeds,
+            "frames": self.frames,
+            "search": self.search,
+            "adaptive": self.adaptive,
+            "target": self.target.data() if self.target else None,
+            "overrides": [override.data() for override in self.overrides],
+            "work": self.work,
+            "launcher": self.launcher.data(),
+        }
+
+
+def plan_header(parts: Iterable[Part]) -> dict[str, Any]:
+    """The document without its trials."""
+    return {"schema": SCHEMA, "experiments": [part.data() for part in parts]}
 
 
 def write_plan(out: TextIO, header: Mapping[str, Any], trials: Iterable[Mapping[str, Any]]) -> None:
@@ -27,7 +117,7 @@ def write_plan(out: TextIO, header: Mapping[str, Any], trials: Iterable[Mapping[
 
 
 def save_plan(path: Path, header: Mapping[str, Any], trials: Iterable[Mapping[str, Any]]) -> None:
-    """Writes the document beside and renames it; whatever fails, the old file stands and nothing is left beside it."""
+    """Writes the document to a temporary file and renames it; if anything fails, an earlier file stays as it was."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with writing(path):
         try:
@@ -42,22 +132,83 @@ def save_plan(path: Path, header: Mapping[str, Any], trials: Iterable[Mapping[st
             raise
 
 
-def read_plan(path: Path) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
-    """The header of a plan, and its trials one at a time."""
+@dataclass(frozen=True)
+class PlanFile:
+    """An open plan file, of the schema version of this package."""
+
+    path: Path
+    header: dict[str, Any]
+
+    def parts(self) -> tuple[Part, ...]:
+        """The experiments of the plan."""
+        with _well_formed(self.path):
+            return tuple(_part(data) for data in self.header["experiments"])
+
+    def rows(self, only: Collection[str] | None = None) -> Iterator[Row]:
+        """The trials one at a time, each verified as it is read; trials whose id is not in `only` are skipped."""
+        with _well_formed(self.path):
+            shared = {data["name"]: _shared(data) for data in self.header["experiments"]}
+        for data in _read_document(self.path)[1]:
+            with _well_formed(self.path):
+                if only is None or data["id"] in only:
+                    yield _row(self.path, data, *shared[data["experiment"]])
+
+
+def read_plan(path: Path) -> PlanFile:
+    """Opens a plan file; refuses one of another schema version."""
+    header, _ = _read_document(path)
+    if header.get("schema") != SCHEMA:
+        raise SpecError(f"the plan {path} has schema {header.get('schema')}, this version has {SCHEMA}: make it anew")
+    return PlanFile(path, header)
+
+
+def _part(data: dict[str, Any]) -> Part:
+    target, overrides = _shared(data)
+    launcher = Launcher.parse(data.get("launcher") or "local")
+    return Part(**{**data, "target": target, "overrides": overrides, "launcher": launcher})
+
+
+def _shared(data: dict[str, Any]) -> tuple[Target | None, tuple[Override, ...]]:
+    """What the sessions of an experiment have in common, beside their trials."""
+    target = Target.parse(data["target"]) if data["target"] else None
+    return target, tuple(Override.parse(one) for one in data["overrides"])
+
+
+def _row(path: Path, data: dict[str, Any], target: Target | None, overrides: tuple[Override, ...]) -> Row:
+    trial = Trial.parse(data["spec"], root=f"{path}, trial {data['id']}")
+    if trial.id != data["id"]:
+        raise SpecError(f"{path}: trial {data['id']} was changed by hand, it is {trial.id} now")
+    seeds = tuple(data["seeds"])
+    if not all(type(seed) is int and seed >= 0 for seed in seeds):
+        raise TypeError(f"seeds {data['seeds']}")
+    return Row(data["experiment"], trial, trial.id, seeds, dict(data["differs"]), target, overrides)
+
+
+@contextmanager
+def _well_formed(path: Path) -> Iterator[None]:
+    """Fields that are missing or of another type are one sentence."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StoreError(f"the plan {path} is damaged: {type(error).__name__} {error}") from error
+
+
+def _read_document(path: Path) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
+    """The header, and the trials as they are in the file."""
     try:
         with path.open() as file:
             first = file.readline()
+        if first.endswith(OPENING):
+            return _checked(path, _parsed(path, first + CLOSING)), _streamed(path)
+        whole = _checked(path, _parsed(path, path.read_text()))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not text"
         raise StoreError(f"cannot read the plan {path}: {str(reason).lower()}") from error
-    if first.endswith(OPENING):
-        return _checked(path, _parsed(path, first + CLOSING)), _streamed(path)
-    whole = _checked(path, _parsed(path, path.read_text()))
     return whole, iter(whole["trials"])
 
 
 def _streamed(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open() as file:
+    with path.open(errors="replace") as file:
         next(file)
         for line in file:
             if line.strip() == CLOSING:

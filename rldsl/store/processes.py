@@ -1,4 +1,4 @@
-"""Which process is which: a pid comes back, a pid with its start time does not."""
+"""Identifies processes by pid and start time, because pids are reused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def host_name() -> str:
 
 
 def start_time(pid: int) -> float | None:
-    """When a process of this host started, on a clock that nobody sets; None if it is gone or waits to be buried."""
+    """When a process of this host started, on a monotonic clock; None if it has ended or is a zombie."""
     return _linux_start_time(pid) if sys.platform == "linux" else _portable_start_time(pid)
 
 
@@ -21,7 +21,7 @@ def is_alive(pid: int, started: float) -> bool:
 
 
 def _linux_start_time(pid: int) -> float | None:
-    """Seconds from boot, from field 22 of /proc/<pid>/stat; the name in field 2 may hold anything but ends with `)`."""
+    """Seconds since boot, field 22 of /proc/<pid>/stat. The name in field 2 may contain spaces but ends with `)`."""
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except (OSError, ValueError):
@@ -30,7 +30,7 @@ def _linux_start_time(pid: int) -> float | None:
 
 
 def _portable_start_time(pid: int) -> float | None:
-    import psutil  # type: ignore[import-untyped]
+    import psutil
 
     try:
         process = psutil.Process(pid)

@@ -1,4 +1,4 @@
-"""Provenance: the code, the packages and the machine that a session ran with. Never an environment variable."""
+"""Provenance: code, packages and machine of a session. Environment variables are never recorded."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from rldsl.store.scrub import scrub_command, scrub_text
 from rldsl.store.worktree import Worktree, read_worktree
 
 SCHEMA = 1
-VOLATILE = frozenset({"command", "time", "pid"})  # what differs between two lives of the same work
+VOLATILE = frozenset({"command", "time", "pid"})  # differs between two runs of the same code on the same machine
 
 
 class Provenance(NamedTuple):
     facts: dict[str, Any]
-    diff: str  # of a dirty tree; empty for a clean one
+    diff: str  # uncommitted changes; empty for a clean worktree
 
 
 class Difference(NamedTuple):
@@ -36,7 +36,7 @@ class Difference(NamedTuple):
 
 
 def collect(command: Sequence[str], cwd: Path, sources: Sequence[Path] = ()) -> Provenance:
-    """What can be known here and now. `sources` are files of the run that git may not track: the experiment's own."""
+    """The provenance of this process. `sources` are user files that git may not track, such as the experiment file."""
     tree = read_worktree(cwd, sources)
     tree = tree._replace(diff=scrub_text(tree.diff))
     facts = {
@@ -56,24 +56,24 @@ def collect(command: Sequence[str], cwd: Path, sources: Sequence[Path] = ()) -> 
 
 
 def write_provenance(directory: Path, provenance: Provenance) -> Path | None:
-    """Writes it beside earlier ones if it differs from the newest; returns the new file."""
-    life = 1
+    """Writes a new numbered file if the facts differ from the newest one; returns the new file."""
+    number = 1
     newest: Path | None = None
-    while (path := directory / layout.provenance_name(life)).exists():
-        newest, life = path, life + 1
+    while (path := directory / layout.provenance_name(number)).exists():
+        newest, number = path, number + 1
     if newest is not None and _lasting(read_provenance(newest)) == _lasting(provenance.facts):
         return None
-    diff = directory / layout.diff_name(life)
+    diff = directory / layout.diff_name(number)
     if provenance.diff:
         replace_text(diff, provenance.diff)
     else:
-        diff.unlink(missing_ok=True)  # of a life that was killed before it wrote the rest
+        diff.unlink(missing_ok=True)  # left by a process that was killed before it wrote its provenance
     replace_json(path, provenance.facts)
     return path
 
 
 def read_provenance(path: Path) -> dict[str, Any]:
-    """The facts in a file; none if it cannot be read."""
+    """The facts in a file; empty if it cannot be read."""
     try:
         facts = json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -82,15 +82,15 @@ def read_provenance(path: Path) -> dict[str, Any]:
 
 
 def newest_provenance(directory: Path) -> dict[str, Any]:
-    """The facts of a session's newest life."""
-    life = 1
-    while (directory / layout.provenance_name(life + 1)).exists():
-        life += 1
-    return read_provenance(directory / layout.provenance_name(life))
+    """The newest facts of a session."""
+    number = 1
+    while (directory / layout.provenance_name(number + 1)).exists():
+        number += 1
+    return read_provenance(directory / layout.provenance_name(number))
 
 
 def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
-    """What differs between the facts of two sessions and may change their results."""
+    """The differences between two sessions that may affect their results."""
     pairs = [
         *(("code", name, a.get("code", {}).get(name), b.get("code", {}).get(name)) for name in ("sha", "diff_sha256")),
         *_package_pairs(a.get("packages", {}), b.get("packages", {})),
@@ -101,7 +101,7 @@ def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
 
 
 def packages() -> dict[str, str]:
-    """The version of every installed distribution; of two with one name, the one that is imported."""
+    """Versions of all installed distributions; if a name occurs twice, the one that would be imported."""
     from importlib.metadata import distributions
 
     found: dict[str, str] = {}
@@ -141,7 +141,7 @@ def _rldsl_version() -> str | None:
 
 
 def _hardware() -> dict[str, Any]:
-    import psutil  # type: ignore[import-untyped]
+    import psutil
 
     return {
         "cpu": _cpu_model(),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rldsl.store import layout
-from rldsl.store.errors import SessionNotFound, StoreError
+from rldsl.store.errors import SessionNotFound
 from rldsl.store.session_dir import SessionDir
 
 MOST_SHOWN = 8
@@ -18,22 +18,13 @@ class Runs:
         self.root = root
 
     def sessions(self) -> Iterator[SessionDir]:
-        """Every session, sorted by environment, trial and seed; foreign files and directories are passed over."""
+        """Every session, sorted by environment, trial and seed; other files and directories are ignored."""
         for path in self._scan():
             yield SessionDir(self.root / path)
 
     def existing(self) -> set[str]:
         """The relative paths of all sessions."""
         return set(self._scan())
-
-    @staticmethod
-    def relative(env_slug: str, agent: str, trial: str, seed: int) -> str:
-        """Where a session lies under the runs directory."""
-        parts = (env_slug, layout.trial_name(agent, trial), layout.seed_name(seed))
-        for part in parts:
-            if "/" in part or part.startswith("."):
-                raise StoreError(f"{part!r} cannot be the name of a directory of runs")
-        return "/".join(parts)
 
     def find(self, name: str) -> SessionDir:
         """The one session that `name` means: a path, the beginning of an id, or a part of an id or path."""
@@ -59,13 +50,15 @@ class Runs:
         for env in _directories(str(self.root)):
             for trial in filter(layout.trial_of, _directories(f"{self.root}/{env}")):
                 for seed in _seeds(f"{self.root}/{env}/{trial}"):
-                    path = f"{env}/{trial}/{layout.seed_name(seed)}"
+                    path = f"{env}/{trial}/{seed}"
                     if os.path.exists(f"{self.root}/{path}/{layout.SESSION}"):  # noqa: PTH110
                         yield path
 
 
-def _seeds(path: str) -> list[int]:
-    return sorted(seed for name in _directories(path) if (seed := layout.seed_of(name)) is not None)
+def _seeds(path: str) -> list[str]:
+    """The directories of seeds, in the order of the seeds."""
+    seeds = {name: seed for name in _directories(path) if (seed := layout.seed_of(name)) is not None}
+    return sorted(seeds, key=seeds.__getitem__)
 
 
 def _directories(path: str) -> list[str]:

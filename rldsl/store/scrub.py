@@ -1,4 +1,4 @@
-"""Keeps secrets out of what is written down."""
+"""Removes secrets from commands and diffs before they are recorded."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _URL_LOGIN = re.compile(r"(\w://)[^/\s@\"']+@")
 
 
 def scrub_text(text: str) -> str:
-    """Hides Hugging Face tokens and the logins of URLs."""
+    """Hides Hugging Face tokens and credentials in URLs."""
     return _URL_LOGIN.sub(rf"\1{HIDDEN}@", _HUB_TOKEN.sub(HIDDEN, text))
 
 
 def scrub_command(command: Sequence[str]) -> list[str]:
-    """Also hides the values of arguments whose names speak of a secret: `--token x`, `--token=x`, `HF_TOKEN=x`."""
+    """Also hides the values of arguments with secret-like names: `--token x`, `--token=x`, `HF_TOKEN=x`."""
     scrubbed: list[str] = []
     after_secret_option = False
     for argument in command:

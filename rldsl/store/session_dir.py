@@ -5,26 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from rldsl.spec.session import session_id
 from rldsl.store import layout
 from rldsl.store.claim import hold, is_held
 from rldsl.store.errors import CannotWrite, StoreError, cannot_write
 from rldsl.store.files import replace_json, replace_text
-from rldsl.store.journal import Journal, JournalState, fold, read_journal
-
-State = Literal["new", "resume", "running", "done", "failed"]
-
-
-class StateReport(NamedTuple):
-    state: State = "new"
-    frame: int = 0
-    seconds: float = 0.0
-    reason: str | None = None
-    lives: int = 0
-    garbage: int = 0  # unreadable lines of the journal
+from rldsl.store.journal import Journal, fold, read_journal
+from rldsl.store.session_state import SessionState, State
 
 
 class SessionDir:
@@ -129,23 +120,34 @@ class SessionDir:
         return hold(self.lock, self.alive)
 
     def state(self) -> State:
-        return self.report().state
+        return self.read_state().state
 
-    def report(self, story: JournalState | None = None) -> StateReport:
-        """The journal joined with whether the process that wrote it lives; `story` is what it adds up to, if known."""
-        if not self.exists():
-            return StateReport()
-        story = story or fold(read_journal(self.journal.path))
-        return StateReport(
-            self._state(story), story.frame, story.seconds, story.reason, lives=story.lives, garbage=story.garbage
+    def recorded(self) -> SessionState:
+        """The session by its `session.json`, before any event; by the names of its directory if that is unreadable."""
+        try:
+            record = self.read_session()
+        except StoreError:
+            record = {}
+        target, frames = record.get("target"), record.get("frames")
+        return SessionState(
+            experiment=str(record.get("experiment", "?")),
+            session=self.id,
+            seed=self.seed or 0,
+            frames=frames if isinstance(frames, int) else 0,
+            target=target.get("score") if isinstance(target, dict) else None,
+            directory=str(self.path),
         )
 
-    def _state(self, story: JournalState) -> State:
-        if story.status == "done" or story.status == "failed":
-            return story.status
-        if is_held(self.alive):
-            return "running"
-        return "new" if story.status == "created" else "resume"
+    def read_state(self, start: SessionState | None = None) -> SessionState:
+        """`start` (without one, a blank state) after the events of the journal, joined with the heartbeat."""
+        start = start or SessionState()
+        return self.with_heartbeat(fold(read_journal(self.journal.path), start)) if self.exists() else start
+
+    def with_heartbeat(self, state: SessionState) -> SessionState:
+        """The state that a journal adds up to; `running` if a live process holds the session."""
+        if state.state in ("done", "failed") or not is_held(self.alive):
+            return state
+        return replace(state, state="running", reason=None)
 
 
 @contextmanager

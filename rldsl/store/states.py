@@ -1,7 +1,7 @@
-"""A nested state as two plain parts: a JSON tree and named arrays.
+"""Splits a nested state into a JSON tree and named arrays, and joins them again.
 
-In the tree, `{"$array": name}` stands for an array, `{"$scalar": name}` for a numpy scalar, `{"$tuple": [...]}` for a
-tuple and `{"$growing": name}` for rows in segments. A key of the state that begins with `$` gets one more of them.
+In the tree, `{"$array": name}` represents an array, `{"$scalar": name}` a numpy scalar, `{"$tuple": [...]}` a tuple
+and `{"$growing": name}` a ring stored in segments. Keys of the state that begin with `$` are escaped as `$$`.
 """
 
 from __future__ import annotations
@@ -23,43 +23,43 @@ DTYPES = frozenset(
 
 
 def split_state(
-    state: Mapping[str, Any], growing: dict[str, AppendOnlyRing] | None = None
+    state: Mapping[str, Any], rings: dict[str, AppendOnlyRing] | None = None
 ) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The JSON tree of `state` and its arrays by name; refuses what cannot be given back as it was.
+    """The JSON tree of `state` and its arrays by name. Raises CheckpointRefused for unsupported types.
 
-    What grows in it is put into `growing` by name, and refused where there is no such place for it.
+    Rings are added to `rings` by name; without `rings`, they are unsupported.
     """
-    splitter = _Splitter(growing)
+    splitter = _Splitter(rings)
     return splitter.split_mapping(state, ()), splitter.arrays
 
 
-def join_state(tree: Any, arrays: Mapping[str, Array], grown: Mapping[str, RingSnapshot] | None = None) -> Any:
+def join_state(tree: Any, arrays: Mapping[str, Array], rings: Mapping[str, RingSnapshot] | None = None) -> Any:
     """The inverse of `split_state`."""
     if isinstance(tree, list):
-        return [join_state(value, arrays, grown) for value in tree]
+        return [join_state(value, arrays, rings) for value in tree]
     if not isinstance(tree, dict):
         return tree
     if "$growing" in tree:
-        return (grown or {})[tree["$growing"]]
+        return (rings or {})[tree["$growing"]]
     if "$array" in tree:
         return arrays[tree["$array"]]
     if "$scalar" in tree:
         return arrays[tree["$scalar"]][()]
     if "$tuple" in tree:
-        return tuple(join_state(value, arrays, grown) for value in tree["$tuple"])
-    return {key.removeprefix("$"): join_state(value, arrays, grown) for key, value in tree.items()}
+        return tuple(join_state(value, arrays, rings) for value in tree["$tuple"])
+    return {key.removeprefix("$"): join_state(value, arrays, rings) for key, value in tree.items()}
 
 
 class _Splitter:
-    def __init__(self, growing: dict[str, AppendOnlyRing] | None) -> None:
+    def __init__(self, rings: dict[str, AppendOnlyRing] | None) -> None:
         self.arrays: dict[str, Array] = {}
-        self.growing = growing
+        self.rings = rings
 
     def split_mapping(self, state: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
         tree = {}
         for key, value in state.items():
             if not isinstance(key, str):
-                raise CheckpointRefused(f"a checkpoint has only text as keys, not {key!r} in {_name(path)}")
+                raise CheckpointRefused(f"keys of a checkpoint must be strings, but {_name(path)} has {key!r}")
             tree["$" + key if key.startswith("$") else key] = self.split(value, (*path, key))
         return tree
 
@@ -70,8 +70,8 @@ class _Splitter:
             return value
         if isinstance(value, Mapping):
             return self.split_mapping(value, path)
-        if isinstance(value, AppendOnlyRing) and self.growing is not None:
-            self.growing[_name(path)] = value
+        if isinstance(value, AppendOnlyRing) and self.rings is not None:
+            self.rings[_name(path)] = value
             return {"$growing": _name(path)}
         if isinstance(value, RingSnapshot):
             return self.split_mapping({str(first): arrays for first, arrays in value}, path)
@@ -92,7 +92,7 @@ class _Splitter:
         name = _name(path)
         if not name.isascii() or name in self.arrays or name == "__metadata__":  # a name that safetensors keeps
             name = f"array {len(self.arrays)}"
-        # safetensors copies memory as it lies: it must be dense and in the byte order of this machine
+        # safetensors copies the raw memory, which must be contiguous and in native byte order
         self.arrays[name] = np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
         return name
 

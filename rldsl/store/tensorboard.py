@@ -1,4 +1,4 @@
-"""TensorBoard events without a deep-learning library: one record a log point, written at once."""
+"""Writes TensorBoard events without torch or TensorFlow, one unbuffered record per log point."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from rldsl.store.processes import host_name
 
 
 class TensorBoardWriter:
-    """Appends scalars to an event file of its own, made at the first of them.
+    """Appends scalars to a new event file, which is created with the first scalar.
 
-    `resume_step` tells TensorBoard to forget what earlier files say from that step on: a resumed session says it again.
+    `resume_step` makes TensorBoard discard the points of earlier files from that step on, because a resumed session
+    writes them again.
     """
 
     def __init__(self, directory: Path, *, resume_step: int | None = None) -> None:
@@ -24,7 +25,7 @@ class TensorBoardWriter:
         self._records: Any = None
 
     def scalars(self, step: int, values: Mapping[str, float], wall_time: float | None = None) -> None:
-        from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
+        from tensorboard.compat.proto.summary_pb2 import Summary
 
         summary = Summary(value=[Summary.Value(tag=tag, simple_value=float(value)) for tag, value in values.items()])
         self._write(step=step, summary=summary, wall_time=time.time() if wall_time is None else wall_time)
@@ -41,7 +42,7 @@ class TensorBoardWriter:
             self._records = None
 
     def _write(self, **fields: Any) -> None:
-        from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
+        from tensorboard.compat.proto.event_pb2 import Event
 
         with writing(self.directory):
             if self._records is None:
@@ -50,7 +51,7 @@ class TensorBoardWriter:
 
     def _open(self) -> None:
         from tensorboard.compat.proto.event_pb2 import SessionLog
-        from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
+        from tensorboard.summary.writer.record_writer import RecordWriter
 
         self.directory.mkdir(parents=True, exist_ok=True)
         now = time.time()

@@ -1,4 +1,4 @@
-"""The code as it stands: commit, branch, and a diff of all that no commit holds."""
+"""The state of the code: git commit, branch, and a diff of uncommitted changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 FROZEN = ".worktree.json"
-"""In a copy of the code: the worktree that it is a copy of."""
+"""File in a frozen copy of the code that describes the worktree it was copied from."""
 SOURCE_SUFFIXES = frozenset({".py", ".pyi", ".gin", ".toml", ".cfg", ".yaml", ".yml", ".sh"})
 MOST_BYTES = 1_000_000
 TIMEOUT = 10.0
@@ -24,7 +24,7 @@ class Worktree(NamedTuple):
 
 
 def read_worktree(cwd: Path, sources: Sequence[Path] = ()) -> Worktree:
-    """`sources` that git does not track, or that lie outside of the repository, are in the diff with all they hold."""
+    """The worktree around `cwd`. Untracked `sources`, and those outside the repository, are added to the diff."""
     if (frozen := _frozen(cwd.resolve())) is not None:
         return frozen
     top = _git(cwd, "rev-parse", "--show-toplevel")
@@ -36,12 +36,12 @@ def read_worktree(cwd: Path, sources: Sequence[Path] = ()) -> Worktree:
 
 
 def frozen_text(tree: Worktree) -> str:
-    """What `FROZEN` holds."""
+    """The content of the file `FROZEN`."""
     return json.dumps({**tree._asdict(), "root": tree.root and str(tree.root)})
 
 
 def _frozen(cwd: Path) -> Worktree | None:
-    """The worktree that a frozen copy around `cwd` is of; None outside of such a copy."""
+    """The original worktree of a frozen copy around `cwd`; None outside a frozen copy."""
     for folder in (cwd, *cwd.parents):
         try:
             facts = json.loads((folder / FROZEN).read_text())
@@ -73,7 +73,7 @@ def _inside(root: Path, path: Path) -> Path:
 
 
 def _as_new(path: Path, name: Path) -> str:
-    """A diff that makes the file from nothing."""
+    """A diff that creates the file."""
     try:
         with path.open("rb") as file:
             text = file.read(MOST_BYTES + 1).decode("utf-8", "replace")
@@ -91,7 +91,7 @@ def _added(text: str, name: Path) -> str:
 
 
 def _capped(parts: Iterable[str]) -> str:
-    """The parts together, cut at a line once they are too long, with a note that says so."""
+    """The concatenated parts, truncated at a line break with a note if they are too long."""
     whole = ""
     for part in parts:
         whole += part
@@ -102,10 +102,10 @@ def _capped(parts: Iterable[str]) -> str:
 
 
 def _git(directory: Path, *arguments: str) -> str | None:
-    """What git answers; None if it fails, hangs or is not there."""
+    """The output of git; None if it fails, hangs or is not installed."""
     command = ["git", "--no-optional-locks", "-C", os.fspath(directory), *arguments]
     try:
-        answer = subprocess.run(command, capture_output=True, timeout=TIMEOUT, check=True, stdin=subprocess.DEVNULL)
+        result = subprocess.run(command, capture_output=True, timeout=TIMEOUT, check=True, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.SubprocessError):
         return None
-    return answer.stdout.decode("utf-8", "replace")
+    return result.stdout.decode("utf-8", "replace")

@@ -1,1 +1,1 @@
-"""One pack of sessions in one process: collect, learn, log, checkpoint, resume."""
+"""Training of one pack of sessions in one process: collect, learn, log, evaluate, checkpoint, resume."""

@@ -1,4 +1,4 @@
-"""`python -m rldsl.train PLAN --runs DIR --session ID ...`: what a launcher starts. One process, one pack."""
+"""The worker, `python -m rldsl.train PLAN --runs DIR --session ID ...`: trains one pack in one process."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ from types import FrameType
 
 from rldsl.envs.contract import EnvError
 from rldsl.spec.errors import SpecError
-from rldsl.spec.experiment import Trial
-from rldsl.spec.session import Override, Session, session_id
+from rldsl.spec.session import Session, session_id
+from rldsl.spec.user_file import load_user_file
 from rldsl.store.errors import StoreError
 from rldsl.store.plan_file import read_plan
 from rldsl.store.provenance import collect
 from rldsl.train.output import copy_output
 from rldsl.train.pack import Pack, open_directories
-from rldsl.train.user_code import load_user_code
 
 STOPPED = 3
 """Exit code of a pack that was asked to stop and can be resumed."""
 
 
 def main(arguments: list[str]) -> int:
-    """Trains the named sessions of a plan; 0 when done, `STOPPED` when asked to stop, 1 on failure."""
+    """Trains the given sessions of a plan; returns 0 when done, `STOPPED` when asked to stop, 1 on failure."""
     options = _parse(arguments)
     stop = StopSignal()
     try:
         if options.file:
-            load_user_code(options.file)
+            load_user_file(options.file)
         sessions = planned_sessions(options.plan, options.session)
         origin = collect(options.command or sys.argv, Path.cwd(), [options.file] if options.file else [])
         directories = open_directories(options.runs, sessions)
@@ -47,40 +46,27 @@ def main(arguments: list[str]) -> int:
 
 
 class StopSignal:
-    """Notes a signal that asks to stop; the pack looks between two iterations."""
+    """Records a signal that asks to stop; the training loop checks `reason` between two iterations."""
 
     def __init__(self) -> None:
         self.reason: str | None = None
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):
-            signal.signal(number, self._note)
+            signal.signal(number, self._record)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _record(self, number: int, frame: FrameType | None) -> None:
         self.reason = f"asked to stop ({signal.Signals(number).name})"
 
 
 def planned_sessions(plan: Path, ids: list[str]) -> list[Session]:
     """The sessions of a plan file with these ids, in this order."""
-    header, trials = read_plan(plan)
-    experiments = {one["name"]: one for one in header["experiments"]}
-    found: dict[str, Session] = {}
-    for row in trials:
-        for seed in row["seeds"]:
-            if (name := session_id(row["id"], seed)) in ids and name not in found:
-                found[name] = _session(row, seed, experiments[row["experiment"]])
-    if missing := [one for one in ids if one not in found]:
+    sessions: dict[str, Session] = {}
+    for row in read_plan(plan).rows(only={id.rpartition("-s")[0] for id in ids}):
+        for seed in row.seeds:
+            if (id := session_id(row.id, seed)) in ids and id not in sessions:
+                sessions[id] = row.session(seed)
+    if missing := [id for id in ids if id not in sessions]:
         raise SpecError(f"the plan {plan} has no session {', '.join(missing)}")
-    return [found[one] for one in ids]
-
-
-def _session(row: dict[str, object], seed: int, experiment: dict[str, object]) -> Session:
-    data = {
-        "experiment": row["experiment"],
-        "trial": Trial.parse(row["spec"], root=f"trial {row['id']}"),
-        "seed": seed,
-        "target": experiment["target"],
-        "overrides": [Override.parse(one) for one in experiment["overrides"]],  # type: ignore[attr-defined]
-    }
-    return Session.parse(data, root=f"trial {row['id']}")
+    return [sessions[id] for id in ids]
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
@@ -88,8 +74,10 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("plan", type=Path, help="a plan file, as `plan --out` writes it")
     parser.add_argument("--runs", type=Path, required=True, help="the run directory")
     parser.add_argument("--session", action="append", required=True, help="id of a session; several make a pack")
-    parser.add_argument("--file", type=Path, help="a file whose classes the plan needs")
-    parser.add_argument("--command", type=json.loads, help="the command behind this, as a JSON list, for the record")
+    parser.add_argument("--file", type=Path, help="the experiment file, for classes that it defines")
+    parser.add_argument(
+        "--command", type=json.loads, help="the command of the user, as a JSON list, for the provenance"
+    )
     return parser.parse_args(arguments)
 
 

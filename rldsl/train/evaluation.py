@@ -1,4 +1,4 @@
-"""Episodes without learning, on environments of their own, every so many frames."""
+"""Evaluation: episodes without learning, in environments of their own, every so many frames."""
 
 from __future__ import annotations
 
@@ -13,50 +13,53 @@ from rldsl.spec.budget import Evaluation
 from rldsl.spec.environment import Environment
 from rldsl.spec.implementation import implementation
 
-EVALUATED = ("eval_return", "eval_length")
+EVALUATION_COLUMNS = ("eval_return", "eval_length")
+"""Columns of metrics.csv: mean return and mean length of the latest evaluation's episodes."""
 
 
 class Evaluator:
-    """Plays one episode in each of `episodes` environments a member; the n-th evaluation has seeds of its own."""
+    """Plays one episode in each of `episodes` environments per member. The n-th evaluation has its own seeds."""
 
     def __init__(self, spec: Evaluation, env: Environment, seeds: Sequence[int], threads: int) -> None:
         self.spec, self.env, self.seeds, self.threads = spec, env, list(seeds), threads
         self.done = 0
-        self.results = np.full((len(EVALUATED), len(seeds)), np.nan)
+        self.results = np.full((len(EVALUATION_COLUMNS), len(seeds)), np.nan)
 
-    def look(self, agent: Learner, frame: int) -> None:
-        """Evaluates if it is due."""
+    def maybe_evaluate(self, agent: Learner, frame: int) -> None:
+        """Evaluates once if `frame` has passed a multiple of `every` since the last evaluation."""
         if frame // self.spec.every > self.done:
             self.done = frame // self.spec.every
-            self.results = self._play(agent)
+            self.results = self._evaluate(agent)
 
-    def metrics(self) -> dict[str, np.ndarray]:
-        """The latest results, `[M]` each."""
-        return dict(zip(EVALUATED, self.results, strict=True))
+    def metrics(self, member: int) -> dict[str, float]:
+        """A member's latest results, NaN before the first evaluation."""
+        return dict(zip(EVALUATION_COLUMNS, map(float, self.results[:, member]), strict=True))
 
-    def _play(self, agent: Learner) -> np.ndarray:
-        members, count = len(self.seeds), self.spec.episodes
-        envs = implementation(self.env)(self.env, members * count, self.threads)
-        seeds = [row for seed in self.seeds for row in row_seeds(seed, count, f"evaluate {self.done}")]
-        policy = agent.policy(count, self.spec.deterministic, [seed + self.done for seed in self.seeds])
+    def _evaluate(self, agent: Learner) -> np.ndarray:
+        """Mean return and mean length of the episodes, `[2, M]`."""
+        members, episodes = len(self.seeds), self.spec.episodes
+        envs = implementation(self.env)(self.env, members * episodes, self.threads)
+        seeds = [row for seed in self.seeds for row in row_seeds(seed, episodes, f"evaluate {self.done}")]
+        policy = agent.policy(episodes, self.spec.deterministic, [seed + self.done for seed in self.seeds])
         observation = envs.reset(seeds)
         returns, lengths = np.zeros(envs.rows), np.zeros(envs.rows)
-        playing, starts = np.ones(envs.rows, bool), np.ones((members, count), bool)
+        playing, starts = np.ones(envs.rows, bool), np.ones((members, episodes), bool)
         while playing.any():
-            actions = policy(observation.reshape(members, count, *observation.shape[1:]), starts)
+            actions = policy(observation.reshape(members, episodes, *observation.shape[1:]), starts)
             step = envs.step(actions.reshape(-1, *actions.shape[2:]))
+            ended = step.terminated | step.truncated
             returns += step.reward * playing
             lengths += playing
-            playing &= ~(step.terminated | step.truncated)
-            observation, starts = step.observation, (step.terminated | step.truncated).reshape(members, count)
+            playing &= ~ended
+            observation, starts = step.observation, ended.reshape(members, episodes)
         envs.close()
-        return np.stack([one.reshape(members, count).mean(1) for one in (returns, lengths)])
+        return np.stack([values.reshape(members, episodes).mean(1) for values in (returns, lengths)])
 
     def state(self, member: int) -> dict[str, Any]:
-        """What later log points depend on."""
+        """What a resumed session needs: which evaluations are done, and the latest results."""
         return {"done": self.done, "results": self.results[:, member].copy()}
 
     def restore(self, member: int, state: Mapping[str, Any]) -> None:
-        """Goes on as it was."""
+        """Continues from a saved state."""
         self.done = state["done"]
         self.results[:, member] = state["results"]

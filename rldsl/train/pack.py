@@ -1,41 +1,38 @@
-"""The life of a pack: claim, restore, train, checkpoint, end. Every member keeps its own directory."""
+"""Training of one pack: sessions that train together in one process, a member each. `Pack._train` is the loop."""
 
 from __future__ import annotations
 
 import os
 import socket
 import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from rldsl.agents.base import AgentContext, Learner
-from rldsl.envs.contract import EnvError
+from rldsl.envs.contract import EnvError, VectorEnv
 from rldsl.spec.errors import SpecError
 from rldsl.spec.gin_text import session_gin
 from rldsl.spec.implementation import implementation
 from rldsl.spec.session import Session
-from rldsl.store.ahead import SegmentsAhead
-from rldsl.store.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from rldsl.store.errors import StoreError
 from rldsl.store.provenance import Provenance, write_provenance
 from rldsl.store.session_dir import SessionDir
-from rldsl.train.evaluation import EVALUATED, Evaluator
-from rldsl.train.freed_memory import FreedMemory
+from rldsl.train.checkpoints import CheckpointTimer, MemberCheckpoints, common_checkpoints
+from rldsl.train.evaluation import EVALUATION_COLUMNS, Evaluator
+from rldsl.train.malloc import MemoryTrimmer
 from rldsl.train.recorder import Recorder
 from rldsl.train.world import PackWorld
 
-CHECKPOINT_SECONDS = 120.0
 DIVERGED = "its parameters are not finite any more"
 
 Stop = Callable[[], str | None]
-"""Why the pack should stop now, if it should."""
+"""Returns the reason to stop now, or None to go on. Asked after every iteration."""
 
 
 class Pack:
-    """Sessions that train together, a member each: what may differ between them is marked in their specs."""
+    """Sessions with the same trial up to the fields marked `PerMember` in their specs, each in its own directory."""
 
     def __init__(self, sessions: Sequence[Session], directories: Sequence[SessionDir], origin: Provenance) -> None:
         self.sessions = sessions
@@ -45,9 +42,12 @@ class Pack:
         self.budget = self.trial.budget
         self.frame = 0
         self.active = [True] * len(sessions)
+        """Members that have not diverged."""
+        self.notes: dict[str, Any] = {}
+        """The agent's notes as last journalled."""
 
     def run(self, stop: Stop) -> str:
-        """Trains until the budget is used up or `stop` says why not; returns `done`, `failed` or the reason."""
+        """Trains until the budget is used up or `stop` gives a reason; returns `done`, `failed` or that reason."""
         with ExitStack() as stack:
             for directory in self.directories:
                 stack.enter_context(directory.claim())
@@ -58,17 +58,110 @@ class Pack:
                 self._journal("failed", reason=_sentence(error))
                 raise
 
+    def _train(self, stop: Stop) -> str:
+        timer, memory = CheckpointTimer(self.budget, self.frame), MemoryTrimmer()
+        while not self.world.exhausted:
+            self.agent.iterate(self.world)  # collect and learn; the world takes the log points that are due
+            self.frame = self.world.frame
+            self._check_divergence()
+            if not any(self.active):
+                self._log()
+                return "failed"
+            if self.world.exhausted:
+                self._evaluate()  # no log point follows: the last one has the last evaluation's results
+            self._log()
+            self._evaluate()
+            self._journal_notes()
+            self._save_ahead()
+            memory.maybe_trim()
+            if reason := stop():
+                self._checkpoint()
+                self._journal("stopped", reason=reason)
+                return reason
+            if timer.due(self.frame):
+                self._checkpoint()
+                timer.restart(self.frame)
+        self._checkpoint()
+        self._journal("done")
+        return "done" if all(self.active) else "failed"
+
+    def _check_divergence(self) -> None:
+        """A member whose parameters are not finite fails; the others go on."""
+        for member, diverged in enumerate(self.agent.diverged()):
+            if diverged and self.active[member]:
+                self.active[member] = False
+                self.agent.reset_diverged(member)
+                self.directories[member].journal.append("failed", frame=self.frame, reason=f"diverged: {DIVERGED}")
+
+    def _log(self) -> None:
+        """Writes the log points of this iteration, and keeps the policies of members that improved."""
+        for member, recorder in enumerate(self.recorders):
+            recorder.write_log_points(self.evaluator.metrics(member) if self.evaluator else {})
+            if recorder.improved:
+                recorder.improved = False
+                self.checkpoints[member].keep_best(self.agent, self.frame)
+
+    def _journal_notes(self) -> None:
+        """Journals what has changed in the agent's notes, such as how its update was compiled."""
+        notes = self.agent.notes()
+        if changed := {name: value for name, value in notes.items() if self.notes.get(name) != value}:
+            self._journal("compute", **changed)
+            self.notes = notes
+
+    def _evaluate(self) -> None:
+        """Evaluates if it is due, and has not been done in this iteration."""
+        if self.evaluator is not None:
+            self.evaluator.maybe_evaluate(self.agent, self.frame)
+
+    def _save_ahead(self) -> None:
+        for member, checkpoints in enumerate(self.checkpoints):
+            if self.active[member]:
+                checkpoints.save_ahead(self.agent)
+
+    def _checkpoint(self) -> None:
+        for member, checkpoints in enumerate(self.checkpoints):
+            if self.active[member]:
+                self.recorders[member].sync()
+                checkpoints.save(self.frame, self._state(member))
+        self._journal("checkpoint")
+
+    def _state(self, member: int) -> dict[str, Any]:
+        state = {"world": self.world.state(member), "agent": self.agent.state(member)}
+        return state | {"evaluation": self.evaluator.state(member)} if self.evaluator else state
+
+    def _journal(self, event: str, **facts: object) -> None:
+        for member, directory in enumerate(self.directories):
+            if self.active[member]:
+                directory.journal.append(event, frame=self.frame, **facts)
+
     def _prepare(self, stack: ExitStack) -> None:
+        """Builds environments, agent, evaluator and recorders, and restores the latest checkpoint."""
         for directory in self.directories:
             write_provenance(directory.path, self.origin)
         trial, seeds = self.trial, [session.seed for session in self.sessions]
         threads = trial.compute.threads
         envs = implementation(trial.env)(trial.env, len(seeds) * trial.env.num_envs, threads)
         stack.callback(envs.close)
+        self.agent = self._make_agent(envs, seeds)
+        self.evaluator = Evaluator(trial.evaluation, trial.env, seeds, threads) if trial.evaluation else None
+        columns = (*self.agent.columns, *(EVALUATION_COLUMNS if self.evaluator else ()))
+        self.recorders = [Recorder(one, columns, one.read_state().seconds) for one in self.directories]
+        self.checkpoints = [MemberCheckpoints(one, member) for member, one in enumerate(self.directories)]
+        for recorder, checkpoints in zip(self.recorders, self.checkpoints, strict=True):
+            stack.callback(recorder.close)
+            stack.callback(checkpoints.close)
+        self.world = PackWorld(envs, trial.env.num_envs, self.budget, self.agent, self.recorders, self.active)
+        self.world.begin(seeds)
+        self._restore()
+        self.notes = self.agent.notes()
+        self._journal("started", host=socket.gethostname(), pid=os.getpid(), members=len(seeds), **self.notes)
+
+    def _make_agent(self, envs: VectorEnv, seeds: Sequence[int]) -> Learner:
+        trial = self.trial
         learner: type[Learner] = implementation(trial.agent)
         if "torch" in sys.modules:
-            sys.modules["torch"].set_num_threads(threads)
-        self.agent = learner(
+            sys.modules["torch"].set_num_threads(trial.compute.threads)
+        return learner(
             AgentContext(
                 specs=[session.trial.agent for session in self.sessions],
                 seeds=seeds,
@@ -78,129 +171,28 @@ class Pack:
                 compute=trial.compute,
             )
         )
-        self.evaluator = Evaluator(trial.evaluation, trial.env, seeds, threads) if trial.evaluation else None
-        columns = (*learner.columns, *(EVALUATED if self.evaluator else ()))
-        self.recorders = [Recorder(one, columns, one.report().seconds) for one in self.directories]
-        self.ahead = [SegmentsAhead(one.checkpoints) for one in self.directories]
-        for one in (*self.recorders, *self.ahead):
-            stack.callback(one.close)
-        self.world = PackWorld(envs, trial.env.num_envs, self.budget, self.recorders, self.active)
-        self.world.metrics = self._metrics
-        self.world.begin(seeds)
-        self._restore()
-        self.notes = self.agent.notes()
-        self._journal("started", host=socket.gethostname(), pid=os.getpid(), members=len(seeds), **self.notes)
-
-    def _metrics(self) -> dict[str, Any]:
-        """What a log point says beside return and speed; an evaluation that is due is made for it."""
-        if self.evaluator is None:
-            return dict(self.agent.metrics())
-        self.evaluator.look(self.agent, self.world.frame)
-        return {**self.agent.metrics(), **self.evaluator.metrics()}
 
     def _restore(self) -> None:
-        """Every member goes on from the last checkpoint at a frame of which all have one."""
-        found = self._common_checkpoints()
-        self.frame = found[0].frame if found[0] else 0
-        if self.frame and not self.world.envs.exact_resume:
+        """Resumes every member from the latest checkpoint that all of them have, if there is one."""
+        saved = common_checkpoints(self.directories)
+        self.frame = saved[0].frame if saved[0] else 0
+        new_episodes = self.frame > 0 and not self.world.envs.exact_resume
+        if new_episodes:
             self.world.begin([session.seed for session in self.sessions], f"from {self.frame}")
-        for member, checkpoint in enumerate(found):
+        for member, checkpoint in enumerate(saved):
             if checkpoint is not None:
                 self.world.restore(member, checkpoint.state["world"], checkpoint.frame)
                 self.agent.restore(member, checkpoint.state["agent"])
                 if self.evaluator:
                     self.evaluator.restore(member, checkpoint.state["evaluation"])
-        if self.frame and not self.world.envs.exact_resume:
+        if new_episodes:
             self.agent.forget_episodes()
-        self.best = [self._best_so_far(member) for member in range(len(self.sessions))]
-
-    def _common_checkpoints(self) -> list[Checkpoint | None]:
-        """A process that was killed between two members' checkpoints left one of them further on than the other."""
-        folders = [directory.checkpoints for directory in self.directories]
-        found = [load_checkpoint(folder) for folder in folders]
-        while len(frames := {one.frame if one else 0 for one in found}) > 1:
-            found = [load_checkpoint(folder, at_most=min(frames)) for folder in folders]
-        return found
-
-    def _train(self, stop: Stop) -> str:
-        due, freed_memory = self._next_checkpoint(), FreedMemory()
-        while not self.world.exhausted:
-            self.agent.iterate(self.world)
-            self.frame = self.world.frame
-            self._after_iteration()
-            self._save_ahead()
-            freed_memory.give_back()
-            if not any(self.active):
-                return "failed"
-            if reason := stop():
-                self._checkpoint()
-                self._journal("stopped", reason=reason)
-                return reason
-            if due():
-                self._checkpoint()
-                due = self._next_checkpoint()
-        self._checkpoint()
-        self._journal("done")
-        return "done" if all(self.active) else "failed"
-
-    def _after_iteration(self) -> None:
-        if (notes := self.agent.notes()) != self.notes:
-            self.notes = notes
-            self._journal("notes", **notes)
-        for member, diverged in enumerate(self.agent.diverged()):
-            if diverged and self.active[member]:
-                self.active[member] = False
-                self.agent.reset_diverged(member)
-                self.directories[member].journal.append("failed", frame=self.frame, reason=f"diverged: {DIVERGED}")
-        for member, recorder in enumerate(self.recorders):
-            if recorder.improved:
-                recorder.improved = False
-                self.best[member] = self._policy_state(member)
-
-    def _best_so_far(self, member: int) -> tuple[int, dict[str, Any]]:
-        """What an earlier life kept as its best; in the first, what is there to begin with."""
-        saved = load_checkpoint(self.directories[member].checkpoints, tag="best")
-        return self._policy_state(member) if saved is None else (saved.frame, saved.state)
-
-    def _policy_state(self, member: int) -> tuple[int, dict[str, Any]]:
-        """What `enjoy` needs of a member as it is now."""
-        return self.frame, {"agent": self.agent.policy_state(member)}
-
-    def _next_checkpoint(self) -> Callable[[], bool]:
-        """Says when the next checkpoint is due: by frames if the budget says so, otherwise by the clock."""
-        if self.budget.checkpoint_every is not None:
-            frame = self.world.frame + self.budget.checkpoint_every
-            return lambda: self.world.frame >= frame
-        moment = time.monotonic() + CHECKPOINT_SECONDS
-        return lambda: time.monotonic() >= moment
-
-    def _save_ahead(self) -> None:
-        for member, ahead in enumerate(self.ahead):
-            if self.active[member] and (rows := self.agent.append_only_ring(member)):
-                ahead.look(rows)
-
-    def _checkpoint(self) -> None:
-        for member, directory in enumerate(self.directories):
-            if self.active[member]:
-                self.recorders[member].sync()
-                self.ahead[member].settle()
-                state = {"world": self.world.state(member), "agent": self.agent.state(member)}
-                if self.evaluator:
-                    state["evaluation"] = self.evaluator.state(member)
-                frame, best = self.best[member]
-                save_checkpoint(directory.checkpoints, frame, best, tag="best")
-                save_checkpoint(directory.checkpoints, self.frame, state)  # last: it knows how good the best one is
-                self.ahead[member].clear()
-        self._journal("checkpoint")
-
-    def _journal(self, event: str, **facts: object) -> None:
-        for member, directory in enumerate(self.directories):
-            if self.active[member]:
-                directory.journal.append(event, frame=self.frame, **facts)
+        for checkpoints in self.checkpoints:
+            checkpoints.load_best(self.agent, self.frame)
 
 
 def open_directories(runs: Path, sessions: Sequence[Session]) -> list[SessionDir]:
-    """The sessions' directories, made where they are not there yet."""
+    """The sessions' directories; creates those that do not exist."""
     return [SessionDir.create(runs, one.directory, one.record(), session_gin(one)) for one in sessions]
 
 

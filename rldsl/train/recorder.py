@@ -1,4 +1,4 @@
-"""The record of one session: episodes as they end, a log point every so many frames."""
+"""The learning curve of one session: collects episodes, takes log points, writes metrics.csv and TensorBoard events."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ COLUMNS = ("frame", "seconds", "fps", "episodes", "episode_return", "episode_ret
 
 
 class Recorder:
-    """Writes one session's log points to its metrics and TensorBoard files."""
+    """Takes log points during an iteration and writes them after it."""
 
     def __init__(self, directory: SessionDir, columns: Sequence[str], earlier_seconds: float) -> None:
+        """`columns` are those beside `COLUMNS`; `earlier_seconds` is the training time of earlier processes."""
         self.metrics = MetricsWriter(directory.metrics, [*COLUMNS, *columns])
         self.events = TensorBoardWriter(directory.tensorboard)
         self.earlier_seconds = earlier_seconds
@@ -31,47 +32,61 @@ class Recorder:
         self.points: deque[float] = deque(maxlen=WINDOW)
         self.best: float | None = None
         self.improved = False
+        """Whether a log point since this was last set to False has the highest `episode_return` so far."""
         self._times: deque[tuple[int, float]] = deque([(0, self.started)], maxlen=WINDOW)
+        self._unwritten: list[dict[str, float | None]] = []
 
     @property
     def seconds(self) -> float:
-        """Seconds of work of all lives so far."""
+        """Training time of the session, over all processes that worked on it."""
         return self.earlier_seconds + time.monotonic() - self.started
 
-    def episode(self, total: float, length: int) -> None:
-        """An episode ended with this raw return."""
+    def add_episode(self, episode_return: float, length: int) -> None:
+        """Counts an episode that ended, with its raw return."""
         self.episodes += 1
-        self.returns.append(total)
+        self.returns.append(episode_return)
         self.lengths.append(length)
 
-    def log(self, frame: int, metrics: Mapping[str, float]) -> None:
-        """A log point; one that an earlier life wrote already is not written again."""
+    def take_log_point(self, frame: int, metrics: Mapping[str, float]) -> None:
+        """Keeps the statistics of this moment, and the agent's latest metrics, for `write_log_points`."""
         average = _mean(self.returns)
         if average is not None:
             self.points.append(average)
             if self.best is None or average > self.best:
                 self.best, self.improved = average, True
-        row = {
-            "frame": frame,
-            "seconds": round(self.seconds, 3),
-            "fps": self._speed(frame),
-            "episodes": self.episodes,
-            "episode_return": average,
-            "episode_return_ma": _mean(self.points),
-            "length": _mean(self.lengths),
-            **metrics,
-        }
-        if self.metrics.write(row):
-            self.events.scalars(frame, {name: value for name, value in row.items() if value is not None})
+        self._unwritten.append(
+            {
+                "frame": frame,
+                "seconds": round(self.seconds, 3),
+                "fps": self._speed(frame),
+                "episodes": self.episodes,
+                "episode_return": average,
+                "episode_return_ma": _mean(self.points),
+                "length": _mean(self.lengths),
+                **metrics,
+            }
+        )
+
+    def write_log_points(self, evaluation: Mapping[str, float]) -> None:
+        """Writes the log points taken since the last call, each with the latest results of evaluation.
+
+        A resumed session computes the log points behind its checkpoint again: those in the file are not repeated.
+        """
+        for point in self._unwritten:
+            row = {**point, **evaluation}
+            if self.metrics.write(row):
+                scalars = {name: value for name, value in row.items() if value is not None}
+                self.events.scalars(int(scalars["frame"]), scalars)
+        self._unwritten.clear()
 
     def _speed(self, frame: int) -> float:
-        """Frames a second over the last log points of this life."""
+        """Frames per second over the last 100 log points of this process."""
         before, then = self._times[0]
         self._times.append((frame, now := time.monotonic()))
         return round((frame - before) / max(now - then, 1e-9), 1)
 
     def state(self) -> dict[str, Any]:
-        """What the metrics of later log points depend on."""
+        """What later log points depend on."""
         return {
             "episodes": self.episodes,
             "returns": list(self.returns),
@@ -81,7 +96,7 @@ class Recorder:
         }
 
     def restore(self, state: Mapping[str, Any], frame: int) -> None:
-        """Goes on as an earlier life stood."""
+        """Continues from a saved state."""
         self.episodes, self.best = state["episodes"], state["best"]
         for name in ("returns", "lengths", "points"):
             getattr(self, name).extend(state[name])
@@ -89,7 +104,7 @@ class Recorder:
         self._times.append((frame, time.monotonic()))
 
     def sync(self) -> None:
-        """Makes the log points outlive the machine: to be called before the checkpoint that stands on them."""
+        """Syncs the files to disk; called before a checkpoint, which relies on the log points up to its frame."""
         self.metrics.sync()
         self.events.flush()
 

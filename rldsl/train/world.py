@@ -1,39 +1,49 @@
-"""The environments of a pack: steps them, follows raw returns, and says when a log point is due."""
+"""The environments of a pack: steps them, tracks raw returns, and takes log points when they are due."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from rldsl.agents.base import Learner
 from rldsl.envs.contract import Step, VectorEnv
 from rldsl.envs.seeding import row_seeds
 from rldsl.spec.budget import Budget
 from rldsl.train.recorder import Recorder
 
-Metrics = Callable[[], Mapping[str, np.ndarray]]
-
 
 class PackWorld:
-    """`World` for the agents; rows are members times environments, members first."""
+    """The `World` that agents step. Rows are members times environments, members first.
+
+    A log point is taken in the step that reaches a multiple of `log_every`, in the middle of an iteration if need be:
+    episode statistics as of that frame, and the metrics of the agent's latest update. The recorders keep it; the
+    training loop writes it after the iteration.
+    """
 
     def __init__(
-        self, envs: VectorEnv, num_envs: int, budget: Budget, recorders: Sequence[Recorder], active: Sequence[bool]
+        self,
+        envs: VectorEnv,
+        num_envs: int,
+        budget: Budget,
+        agent: Learner,
+        recorders: Sequence[Recorder],
+        active: Sequence[bool],
     ) -> None:
         self.envs = envs
         self.num_envs = num_envs
         self.budget = budget
+        self.agent = agent
         self.recorders = recorders
         self.active = active
-        self.metrics: Metrics = dict
         self.frame = 0
         self.returns = np.zeros(envs.rows)
         self.lengths = np.zeros(envs.rows, np.int64)
         self.next_log = budget.log_interval
 
     def begin(self, seeds: Sequence[int], stream: str = "train") -> None:
-        """Starts the first episode of every row; `stream` names the chance that its seeds are drawn from."""
+        """Starts the first episode of every row. `stream` names the RNG stream that the rows' seeds come from."""
         self.observation = self.envs.reset([row for seed in seeds for row in row_seeds(seed, self.num_envs, stream)])
 
     @property
@@ -53,20 +63,20 @@ class PackWorld:
             self._end_episodes(step.ended)
         self.frame += self.num_envs
         if self.frame >= self.next_log or self.exhausted:
-            self._log()
+            self._take_log_point()
         return step.to_learn()
 
     def _end_episodes(self, ended: np.ndarray) -> None:
         for row in ended.tolist():
-            self.recorders[row // self.num_envs].episode(float(self.returns[row]), int(self.lengths[row]))
+            self.recorders[row // self.num_envs].add_episode(float(self.returns[row]), int(self.lengths[row]))
         self.returns[ended] = 0.0
         self.lengths[ended] = 0
 
-    def _log(self) -> None:
-        metrics = self.metrics()
+    def _take_log_point(self) -> None:
+        metrics = self.agent.metrics()
         for member, recorder in enumerate(self.recorders):
             if self.active[member]:
-                recorder.log(self.frame, {name: float(values[member]) for name, values in metrics.items()})
+                recorder.take_log_point(self.frame, {name: float(values[member]) for name, values in metrics.items()})
         self.next_log += self.budget.log_interval * (1 + (self.frame - self.next_log) // self.budget.log_interval)
 
     def rows(self, member: int) -> slice:
@@ -74,7 +84,7 @@ class PackWorld:
         return slice(member * self.num_envs, (member + 1) * self.num_envs)
 
     def state(self, member: int) -> dict[str, Any]:
-        """What one member's rows and record need to go on; the environments' own state where they can give it."""
+        """What one member needs to resume: its recorder, running returns, and environments that can save a state."""
         rows = self.rows(member)
         return {
             "envs": self.envs.state(rows) if self.envs.exact_resume else None,
@@ -85,7 +95,7 @@ class PackWorld:
         }
 
     def restore(self, member: int, state: Mapping[str, Any], frame: int) -> None:
-        """One member goes on; where the environments cannot, their episodes start anew."""
+        """Resumes one member. Environments that cannot restore a state start new episodes instead."""
         rows = self.rows(member)
         self.frame, self.next_log = frame, state["next_log"]
         self.recorders[member].restore(state["recorder"], frame)

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from train.packs import session, train
 
 from rldsl import A2C, MLP, PPO, Environment
-
-from .tiny import Chain, Endless
+from tests.agents.tiny import Chain, Endless
+from tests.train.packs import session, train
 
 NET, GAMMA, LAM = MLP((8,)), 0.9, 0.8
 

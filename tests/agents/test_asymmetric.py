@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from project import events, work
-from train.packs import NORMALIZED, curve, session, train
 
 from rldsl import A2C, DQN, MLP, PPO, SIL, Agent, Recurrent, Sarsa
 from rldsl.spec.errors import SpecError
-
-from .test_solves import TD, solve, values
-from .tiny import Secret
+from tests.agents.test_solves import TD, solve, values
+from tests.agents.tiny import Secret
+from tests.project import events, work
+from tests.train.packs import NORMALIZED, curve, session, train
 
 NET = MLP((8,))
 SMALL = PPO(rollout=8, minibatch=16, epochs=1, net=NET)

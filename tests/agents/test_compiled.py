@@ -12,8 +12,7 @@ from rldsl.spec.agent import Agent
 from rldsl.spec.session import Session
 from rldsl.store.provenance import Provenance
 from rldsl.train.pack import Pack, open_directories
-
-from .tiny import Secret
+from tests.agents.tiny import Secret
 
 REPLAY: dict[str, Any] = {"learning_starts": 64, "updates_per_frame": 0.1, "batch": 16, "net": MLP((16,))}
 SMALL = PPO(rollout=32, minibatch=64, epochs=1)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from train.packs import curve, session, train
 
 from rldsl import (
     A2C,
@@ -28,8 +27,8 @@ from rldsl import (
     Sarsa,
 )
 from rldsl.train.pack import Pack
-
-from .tiny import Bandit, Chain, Endless, Recall, Throw
+from tests.agents.tiny import Bandit, Chain, Endless, Recall, Throw
+from tests.train.packs import curve, session, train
 
 NET, CELL, ADAM = MLP((16,)), Recurrent((8,), size=8), Adam()
 PLAIN = {

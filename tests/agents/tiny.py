@@ -71,7 +71,7 @@ class Bandit(Environment, frozen=True):
     """Two arms: the first gives 0.2, the second 1."""
 
     kind: Literal["tiny-bandit"] = "tiny-bandit"
-    implementation: ClassVar[str] = "agents.tiny:BanditRows"
+    implementation: ClassVar[str] = "tests.agents.tiny:BanditRows"
     id: str = "bandit"
 
 
@@ -89,7 +89,7 @@ class Throw(Environment, frozen=True):
     """One number is to be said: the best is 0.3."""
 
     kind: Literal["tiny-throw"] = "tiny-target"
-    implementation: ClassVar[str] = "agents.tiny:ThrowRows"
+    implementation: ClassVar[str] = "tests.agents.tiny:ThrowRows"
     id: str = "throw"
 
 
@@ -104,7 +104,7 @@ class Chain(Environment, frozen=True):
     """Five states in a row, each known by its observation; whatever is done leads on, and the last step gives 1."""
 
     kind: Literal["tiny-chain"] = "tiny-chain"
-    implementation: ClassVar[str] = "agents.tiny:ChainRows"
+    implementation: ClassVar[str] = "tests.agents.tiny:ChainRows"
     id: str = "chain"
 
 
@@ -123,7 +123,7 @@ class Endless(Environment, frozen=True):
     """From A to B without reward, then 1 for every step in B; after three steps the episode is cut, or ends."""
 
     kind: Literal["tiny-endless"] = "tiny-endless"
-    implementation: ClassVar[str] = "agents.tiny:EndlessRows"
+    implementation: ClassVar[str] = "tests.agents.tiny:EndlessRows"
     id: str = "endless"
     ends: Literal["truncated", "terminated"] = "truncated"
 
@@ -143,7 +143,7 @@ class Recall(Environment, frozen=True):
     """A cue is shown at the first step and asked for at the third, when it is seen no more."""
 
     kind: Literal["tiny-recall"] = "tiny-recall"
-    implementation: ClassVar[str] = "agents.tiny:RecallRows"
+    implementation: ClassVar[str] = "tests.agents.tiny:RecallRows"
     id: str = "recall"
 
 
@@ -163,7 +163,7 @@ class Secret(Environment, frozen=True):
     """Every step gives 1 or -1, as a cue says that the policy never sees; after three steps the episode is cut."""
 
     kind: Literal["tiny-secret"] = "tiny-secret"
-    implementation: ClassVar[str] = "agents.tiny:SecretRows"
+    implementation: ClassVar[str] = "tests.agents.tiny:SecretRows"
     id: str = "secret"
     told: bool = True
     """Whether the critic is told the cue."""

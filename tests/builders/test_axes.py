@@ -131,7 +131,7 @@ def test_an_axis_that_its_field_does_not_take_is_refused_where_it_is_declared(ax
         ),
         (lambda: PPO_ON_CARTPOLE.search({"agent.lam": grid(0.9)}, lam=grid(0.8)), "agent.lam is an axis twice"),
         (lambda: PPO_ON_CARTPOLE.random(), ".random needs axes: call .search(...) first"),
-        (lambda: PPO_ON_CARTPOLE.search(lam=grid(0.8)).random(), "random has nothing to draw: every axis is a grid"),
+        (lambda: PPO_ON_CARTPOLE.search(lam=grid(0.8)).random(), "random has nothing to sample: every axis is a grid"),
     ],
 )
 def test_axes_that_make_no_sense_are_refused(make: object, sentence: str) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from project import Project
+
+from tests.project import Project
 
 HEAD = """\
 from rldsl import MLP, PPO, Classic, Random, choice, experiment, grid, main, uniform, zipped

@@ -52,7 +52,7 @@ def calls() -> list[tuple[str, object]]:
         ("checkpoint_every", lambda: (base, base.checkpoint_every(7))),
         ("seeds", lambda: (base, base.seeds(7))),
         ("target", lambda: (base, base.target(7))),
-        ("evaluate", lambda: (base, base.evaluate(7))),
+        ("evaluate", lambda: (base, base.evaluate(7000))),
         ("on", lambda: (base, base.on(Slurm(hours=7)))),
         ("named", lambda: (base, base.named("other"))),
         ("search", lambda: (base, base.search(gamma=uniform(0.1, 0.2)))),
@@ -122,7 +122,7 @@ def test_the_seeds_of_a_search_are_apart_from_those_of_a_benchmark() -> None:
 
 def test_seeds_may_begin_anywhere_below_those_of_a_search() -> None:
     assert CARTPOLE.agent(PPO()).frames(1e5).seeds(2, first=7).build().seeds == Seeds(2, first=7)
-    with pytest.raises(SpecError, match="seeds from 1,000,000 on are for searches"):
+    with pytest.raises(SpecError, match="seeds from 1,000,000 on are reserved for searches"):
         CARTPOLE.seeds(2, first=999_999)
 
 

@@ -6,7 +6,8 @@ import subprocess
 from dataclasses import dataclass
 
 import pytest
-from project import Project
+
+from tests.project import Project
 
 EXPERIMENT = """
     from rldsl import Classic, Random, experiment, main

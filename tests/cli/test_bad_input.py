@@ -7,7 +7,8 @@ import re
 import subprocess
 
 import pytest
-from project import Project, events, until
+
+from tests.project import Project, events, until
 
 GOOD = """\
 from rldsl import PPO, Classic, Random, experiment, main, uniform
@@ -53,6 +54,21 @@ def test_two_experiments_of_one_name(project: Project) -> None:
     refused(project, project.python("exp.py"), sentence)
 
 
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        ("main()", "main() needs at least one experiment: main(experiment, ...)"),
+        ("main([random])", "main() takes experiments, got a list: unpack it, main(*...)"),
+        ("main(PPO())", "main() takes experiments, got PPO: experiment(...).agent(...).env(...)"),
+    ],
+)
+@pytest.mark.parametrize("door", ["file", "rldsl"])
+def test_main_takes_experiments(project: Project, door: str, call: str, sentence: str) -> None:
+    project.write(GOOD.replace("main(random)", call))
+    ran = project.python("exp.py") if door == "file" else project.rldsl("plan", "exp.py")
+    refused(project, ran, f"exp.py:7: {sentence}")
+
+
 def test_an_experiment_that_is_not_complete(project: Project) -> None:
     project.write(GOOD.replace("main(random)", "main(cartpole)"))
     sentence = "exp.py:3: experiment 'cartpole' is not complete: it needs .agent(...) and .frames(...)"
@@ -76,6 +92,10 @@ def test_an_experiment_that_is_not_complete(project: Project) -> None:
             "--set num_envs=2.5: cartpole/random.env.num_envs should be a whole number, got 2.5",
         ),
         (["--frames", "lots"], "--frames should be a whole number such as 200000 or 2e5, got 'lots'"),
+        (
+            ["--seeds", "99999999999"],
+            "cartpole/random: 99,999,999,999 seeds are more than the 1,000,000 that are possible",
+        ),
         (["--gin", "PPO.gamma = 0.5"], "--gin 'PPO.gamma = 0.5': PPO.gamma is used by nothing in the plan"),
         (["--gin-file", "no.gin"], "--gin-file no.gin: cannot read no.gin: No such file or directory"),
         (["--plan", "no.json"], "cannot read the plan no.json: no such file or directory"),

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
+from importlib.metadata import version
 
-from project import CARTPOLE, Project
+import pytest
+
+import rldsl
+from rldsl.cli.run import command, follow_up_commands
+from tests.project import CARTPOLE, Project
 
 EXPERIMENT = """
     from rldsl import PPO, Classic, Random, experiment, grid, main, uniform
@@ -70,6 +76,23 @@ def test_help_of_a_command(project: Project) -> None:
     assert "An experiment file." in ran.stdout
 
 
+def test_flags_are_shown_without_a_type(project: Project) -> None:
+    assert "bool" not in project.rldsl("--help").stdout + project.rldsl("plan", "--help").stdout
+
+
+def test_version(project: Project) -> None:
+    assert project.rldsl("--version").stdout == f"rldsl {version('rldsl')}\n" == f"rldsl {rldsl.__version__}\n"
+
+
+def test_printed_commands_can_be_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["exp.py", "train", "--gin", "PPO.gamma = 0.9", "--on", "slurm"])
+    assert command() == "python exp.py train --gin 'PPO.gamma = 0.9' --on slurm"
+    enjoy, report = follow_up_commands()
+    assert enjoy == ["python", "exp.py", "enjoy", "--gin", "PPO.gamma = 0.9"] and report[2] == "report"
+    monkeypatch.setattr(sys, "argv", ["/bin/rldsl", "train", "exp.py", "--only", "ppo"])
+    assert follow_up_commands()[0] == ["rldsl", "enjoy", "exp.py", "--only", "ppo"]
+
+
 def test_the_schema_is_json_and_knows_the_kinds(project: Project) -> None:
     ran = project.rldsl("schema")
     assert ran.returncode == 0
@@ -124,7 +147,7 @@ def test_a_search_runs_on_seeds_of_its_own_and_names_the_best(project: Project) 
     project.write(drawn.replace("uniform", "choice"))
     ran = project.python("exp.py", "search")
     assert ran.returncode == 0, ran.stderr
-    assert "cartpole/random-search: best return" in ran.stdout
+    assert "cartpole/random-search: best score" in ran.stdout
     assert {path.name for path in project.sessions} == {"seed-1000000"}
 
 

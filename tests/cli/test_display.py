@@ -13,7 +13,8 @@ import sys
 import termios
 
 import pyte
-from project import Project, environment
+
+from tests.project import Project, environment
 
 EXPERIMENT = """
     from rldsl import Classic, Random, experiment, main
@@ -23,15 +24,15 @@ EXPERIMENT = """
     main(cartpole.agent(Random()).frames(1e8).seeds(2))
 """
 LINE = r"cartpole/random seed {} .*?([\d.]+)k/100M +[\d.]+k? fps +return \d+\.\d +\S.* left"
-COLUMNS, LINES = 120, 24
+COLUMNS, LINES = 120, 40
 
 
 class Terminal:
     """A pseudo-terminal with a process on it, and what its screen shows."""
 
-    def __init__(self, project: Project, *arguments: str) -> None:
+    def __init__(self, project: Project, *arguments: str, columns: int = COLUMNS) -> None:
         self.master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, columns, 0, 0))
         self.process = subprocess.Popen(
             [sys.executable, *arguments],
             cwd=project.root,
@@ -43,7 +44,7 @@ class Terminal:
         )
         project.started.append(self.process)
         os.close(slave)
-        self.screen = pyte.Screen(COLUMNS, LINES)
+        self.screen = pyte.Screen(columns, LINES)
         self.stream = pyte.ByteStream(self.screen)
 
     def read(self) -> str:
@@ -77,6 +78,19 @@ def test_a_terminal_shows_a_line_for_each_session_with_frames_fps_and_return(pro
     assert "stopped; nothing is lost: python exp.py goes on" in shown
     assert terminal.process.returncode == 130
     assert "fps" not in shown, "the bars are gone when it is over"
+
+
+def test_80_columns_hold_the_bars_and_in_the_end_a_learning_curve(project: Project) -> None:
+    project.write(EXPERIMENT)
+    terminal = Terminal(project, "exp.py", "--frames", "4e4", columns=80)
+    terminal.until(r"cartpole/random seed 0 .*k/40k +[\d.]+k? fps +return \d+\.\d +\d+s left")
+    while terminal.process.poll() is None:
+        terminal.read()
+    lines = [line.rstrip() for line in terminal.read().splitlines()]
+    assert terminal.process.returncode == 0
+    assert "cartpole/random  episode_return, mean of 2 seeds" in lines
+    assert sum(any("\u2800" < sign < "\u2900" for sign in line) for line in lines) > 3, "a curve of several lines"
+    assert {"  python exp.py enjoy --frames 4e4", "  rldsl watch runs"} <= set(lines)
 
 
 def test_plain_lines_tell_of_the_way_where_there_is_no_terminal(project: Project) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from project import Project
 
 from tests.cli.conftest import OVERRIDES, Trained
+from tests.project import Project
 
 TWO_WORLDS = """
     from rldsl import Classic, Random, experiment, main
@@ -22,12 +22,12 @@ TWO_WORLDS = """
 
 def test_the_session_with_the_best_return_is_played(trained: Trained) -> None:
     listed = json.loads(trained.project.rldsl("list", "--json").stdout)
-    best = max(listed, key=lambda one: one["mean_return"])
+    best = max(listed, key=lambda one: one["episode_return"])
     ran = trained.project.rldsl("enjoy", "exp.py", *OVERRIDES, "--episodes", 2)
     lines = ran.stdout.splitlines()
     assert ran.returncode == 0, ran.stderr
     assert lines[0] == (
-        f"cartpole/random seed {best['seed']} ({best['session']}), return {best['mean_return']:.1f} in training"
+        f"cartpole/random seed {best['seed']} ({best['session']}), return {best['episode_return']:.1f} in training"
     )
     assert lines[-1].startswith("mean return ") and len(lines) == 4
 

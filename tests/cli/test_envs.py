@@ -6,12 +6,12 @@ import json
 from contextlib import closing
 
 import pytest
-from project import Project
 
-from rldsl.cli.envs import chosen
+from rldsl.cli.envs import select_envs
 from rldsl.envs.contract import Discrete
 from rldsl.spec.implementation import implementation
 from rldsl.spec.known import ANY_OTHER, Known, known
+from tests.project import Project
 
 LOADED = [one for one in known() if one.env.kind in ("classic", "box2d", "mujoco") or one.env.id == "Pong"]
 
@@ -31,15 +31,15 @@ def test_what_is_known_of_an_environment_is_true(one: Known) -> None:
 
 
 def test_families_and_parts_of_ids_choose() -> None:
-    assert len(chosen(["atari"], fold=True)) == 104
-    assert {line.first.env.id for line in chosen(["LUNAR"], fold=True)} == {
+    assert len(select_envs(["atari"], fold=True)) == 104
+    assert {line.first.env.id for line in select_envs(["LUNAR"], fold=True)} == {
         "LunarLander-v3",
         "LunarLanderContinuous-v3",
     }
-    folded = {line.first.env.kind: line.folded for line in chosen([], fold=True)}
+    folded = {line.first.env.kind: line.folded for line in select_envs([], fold=True)}
     assert folded["atari"] == 104 and folded["mujoco"] == 1
-    assert len(chosen([], fold=False)) == len(list(known()))
-    assert [line.first for line in chosen(["gym"], fold=True)] == [ANY_OTHER]
+    assert len(select_envs([], fold=False)) == len(list(known()))
+    assert [line.first for line in select_envs(["gym"], fold=True)] == [ANY_OTHER]
 
 
 def test_the_list_is_a_table_or_json_and_loads_nothing_heavy(project: Project) -> None:

@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from project import Project, events, rows, until, work
+
+from tests.project import Project, events, rows, until, work
 
 FRAMES = 150_000
 EXPERIMENT = f"""
@@ -30,7 +31,7 @@ BROKEN = """
     class BrokenAgent(RandomAgent):
         def iterate(self, world):
             super().iterate(world)
-            if 1 in self.setting.seeds and world.frame >= 300:
+            if 1 in self.context.seeds and world.frame >= 300:
                 raise RuntimeError("the third wheel came off")
 """
 WITH_BROKEN = """
@@ -61,7 +62,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, st
     return work(project.session)
 
 
-def lives(session: Path) -> int:
+def attempts(session: Path) -> int:
     return sum(one["event"] == "started" for one in events(session))
 
 
@@ -91,7 +92,7 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(
     assert re.search(r"resume +[\d.]+k/150k", shown)
 
     assert project.python(*again.split()[1:]).returncode == 0
-    assert lives(session) == 2
+    assert attempts(session) == 2
     assert [one["frame"] for one in events(session) if one["event"] == "started"] == [0, stopped_at]
     assert work(session) == uninterrupted
 
@@ -106,10 +107,11 @@ def test_a_killed_worker_goes_on_from_its_last_checkpoint(
     os.kill(json.loads((session / "alive.json").read_text())["pid"], signal.SIGKILL)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 1, "what is not done is not well"
+    assert "stopped  cartpole/random seed 0" in said and "killed by SIGKILL" in said
     assert "1 session: 1 resume" in said
 
     assert project.python("exp.py").returncode == 0
-    assert lives(session) == 2
+    assert attempts(session) == 2
     assert work(session) == uninterrupted
 
 
@@ -133,7 +135,7 @@ def test_a_second_train_leaves_a_running_session_alone(project: Project) -> None
     second = project.python("exp.py", "--frames", "1e8")
     assert "1 session running already" in second.stdout
     assert second.returncode == 0
-    assert lives(session) == 1
+    assert attempts(session) == 1
     os.killpg(process.pid, signal.SIGINT)
     process.communicate(timeout=60)
 
@@ -143,23 +145,36 @@ def test_a_session_that_fails_is_shown_and_the_others_finish(project: Project) -
     project.write(WITH_BROKEN)
     ran = project.python("exp.py")
     assert ran.returncode == 1
-    assert "RuntimeError: the third wheel came off" in ran.stdout
+    assert ran.stdout.count("RuntimeError: the third wheel came off") == 1, "the reason, once"
     assert 'raise RuntimeError("the third wheel came off")' in ran.stdout, "the last lines of its log"
     assert ran.stdout.splitlines()[-1] == "3 sessions: 2 done, 1 failed"
     assert [events(path)[-1]["event"] for path in project.sessions] == ["done", "failed", "done"]
 
     again = project.python("exp.py")
     assert again.returncode == 1
-    assert "1 session failed before: the command resume tries again" in again.stdout
-    assert lives(project.sessions[1]) == 1
+    assert "1 session failed before; `resume` retries it" in again.stdout
+    assert attempts(project.sessions[1]) == 1
 
     assert project.python("exp.py", "resume").returncode == 1
-    assert lives(project.sessions[1]) == 2
+    assert attempts(project.sessions[1]) == 2
     project.write(BROKEN.replace("world.frame >= 300", "False"), "broken.py")
     mended = project.python("exp.py", "resume")
     assert mended.returncode == 0
     assert mended.stdout.splitlines()[-1] == "3 sessions: 3 done"
-    assert [lives(path) for path in project.sessions] == [1, 3, 1]
+    assert [attempts(path) for path in project.sessions] == [1, 3, 1]
+
+
+def test_a_failed_session_is_left_to_resume_in_a_queue_too(project: Project) -> None:
+    project.write(BROKEN, "broken.py")
+    project.write(WITH_BROKEN)
+    assert project.python("exp.py").returncode == 1
+    trained = project.python("exp.py", "train", "--detach")
+    assert "1 session failed before; `resume` retries it" in trained.stdout
+    assert "submitted" not in trained.stdout and trained.returncode == 0
+    resumed = project.python("exp.py", "resume", "--detach")
+    assert "submitted 1 session as 1 job to local" in resumed.stdout
+    until(lambda: [one["event"] for one in events(project.sessions[1])].count("failed") == 2)
+    assert [attempts(path) for path in project.sessions] == [1, 2, 1]
 
 
 def test_resume_starts_nothing_new(project: Project) -> None:
@@ -173,4 +188,4 @@ def test_a_worker_that_cannot_even_begin_is_no_success(project: Project) -> None
     project.write(WITH_BROKEN)
     ran = project.python("exp.py", "--seeds", "1")
     assert ran.returncode == 1
-    assert "Broken cannot run: broken:BrokenAgent is not there" in ran.stdout
+    assert "Broken cannot run: broken:BrokenAgent was not found" in ran.stdout

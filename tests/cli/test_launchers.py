@@ -6,9 +6,9 @@ import json
 import re
 
 import pytest
-from project import ROOT, Project, events, until
 
 from tests.docs.documents import blocks
+from tests.project import ROOT, Project, events, until
 
 EXPERIMENT = """
     from rldsl import Classic, Local, Random, Slurm, experiment, main
@@ -70,7 +70,7 @@ def test_what_is_wrong_is_one_sentence(made: Project, words: list[str], sentence
 
 
 def test_one_command_runs_in_one_place(made: Project) -> None:
-    assert "error: here and there run in different places: choose one place with --on" in said(made, code=2)
+    assert "error: here and there have different launchers: choose one with --on" in said(made, code=2)
 
 
 def test_where_there_is_no_slurm_a_sentence_says_so(made: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,8 +110,8 @@ def test_a_launcher_of_ones_own_comes_through_the_same_door(made: Project) -> No
     words = ("--only", "here", "--on", "gentle", "--set", "launcher.niceness=15")
     text = said(made, *words)
     assert re.search(r"submitted 2 sessions as \d jobs? to gentle", text) and "2 done" in text
-    ticket = json.loads((made.runs / ".jobs" / "tickets.jsonl").read_text().splitlines()[0])
-    assert (ticket["place"], ticket["launcher"]["niceness"]) == ("gentle", 15)
+    record = json.loads((made.runs / ".jobs" / "tickets.jsonl").read_text().splitlines()[0])
+    assert (record["backend"], record["launcher"]["niceness"]) == ("gentle", 15)
     assert "2 done" in said(made, "status", "--only", "here")
 
 
@@ -141,4 +141,4 @@ def test_a_place_that_lacks_a_method_is_a_sentence(made: Project) -> None:
         "launchers/half.py",
     )
     text = said(made, "--only", "here", "--on", "half", "--detach", code=2)
-    assert "error: Half cannot run: Backend has no offers, submit, states, cancel, fetch, last_words" in text
+    assert "error: Half cannot run: Backend has no offers, submit, states, cancel, fetch, last_lines" in text

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from project import Project
+
+from tests.project import Project
 
 EXPERIMENT = """
     from pathlib import Path

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from project import ROOT, Project
+
+from tests.project import ROOT, Project
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import torch
-from project import events, rows, work
 from torch import Tensor
 
 from rldsl import DQN, MLP, PPO, SAC, Adam, Classic, experiment
@@ -24,6 +23,7 @@ from rldsl.spec.compute import Compute
 from rldsl.spec.session import Session
 from rldsl.store.provenance import Provenance
 from rldsl.train.pack import Pack, open_directories
+from tests.project import events, rows, work
 
 LAYOUT = Layout.of({"weight": (3, 2), "bias": (1, 2)})
 M, B = 3, 5
@@ -134,6 +134,19 @@ def test_arguments_that_are_the_same_tensor_at_first_may_differ_later() -> None:
         for one in (compiled, eager):
             one(same, max_norm, SCALE, batches(1)[0])
     torch.testing.assert_close(compiled.flat, eager.flat)
+
+
+@needs_compiler
+def test_the_path_for_gpus_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a CPU, which is all that is needed to see that its graph and its inputs fit together."""
+    monkeypatch.setattr(inductor, "compile_graph", inductor.compile_in_memory)
+    compilation = Compilation(True, "cuda")
+    eager, compiled = update(), update(compilation)
+    for batch in batches(3):
+        metrics = [one(LR, MAX_NORM, SCALE, batch) for one in (eager, compiled)]
+        torch.testing.assert_close(*metrics, rtol=1e-4, atol=1e-5)
+    assert_same(eager, compiled)
+    assert compilation.notes() == {"compiled": True, "kernels": "torch"}
 
 
 class Counter:

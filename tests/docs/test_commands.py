@@ -1,4 +1,4 @@
-"""Every command of README.md and docs/*.md is run, in order, in a directory of its own; what they print is compared."""
+"""Runs every command of README.md and docs/*.md in order, one directory per page, and compares the output."""
 
 from __future__ import annotations
 
@@ -15,69 +15,69 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.documents import Block, Command, Unknown, blocks, documents
+from tests.docs.documents import Block, Command, UncheckedBlock, documents, parse_blocks
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("experiments", "launchers", "docs/examples")
-SECONDS = 60
+COLUMNS, README_COLUMNS = 200, 80
+TIMEOUT = 60
 READERS = 3
 ID = re.compile(r"\b[0-9a-f]{12}\b")
-UNDER_WAY = re.compile(r"/\S+ frames, \S+ fps")
+TRAINING = re.compile(r"/\S+ frames, \S+ fps")
 INTERRUPTED = 130
 
 
 class Reader:
-    """A person who types what a document says, from its first line to its last."""
+    """Types the commands of a page into a shell, from the first to the last."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, columns: int = COLUMNS) -> None:
         self.home = self.here = home.resolve()
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        self.environment = {**os.environ, "PATH": path, "COLUMNS": "200"}
+        self.environment = {**os.environ, "PATH": path, "COLUMNS": str(columns)}
         for name in COPIED:
             if (ROOT / name).is_dir():
                 shutil.copytree(ROOT / name, home / name, ignore=shutil.ignore_patterns("__pycache__"))
 
-    def read(self, found: list[Block]) -> int:
-        """Does what the blocks say; returns how many commands and programs that were."""
-        done = 0
-        for block in found:
+    def read(self, blocks: list[Block]) -> int:
+        """Runs the blocks; returns the number of commands and programs."""
+        count = 0
+        for block in blocks:
             if block.skipped:
                 continue
             if block.title:
                 (self.home / block.title).parent.mkdir(parents=True, exist_ok=True)
                 (self.home / block.title).write_text(block.body)
-            elif block.language in ("console", "bash"):
-                for command in block.commands:
-                    self.do(command, block)
-                    done += 1
-        program = "".join(b.body for b in found if b.language == "python" and not b.title and not b.skipped)
+            for command in block.commands:
+                self.run(command, block)
+                count += 1
+        program = "".join(block.body for block in blocks if block.runs and block.language == "python")
         if program:
-            self.do(Command(f"{sys.executable} -c {shlex.quote(program)}"), found[0])
-        return done + bool(program)
+            self.run(Command(f"{sys.executable} -c {shlex.quote(program)}"), blocks[0])
+        return count + bool(program)
 
-    def do(self, command: Command, block: Block) -> None:
-        """Runs one command and compares what it does with what the document says."""
+    def run(self, command: Command, block: Block) -> None:
+        """Runs one command and compares its output and exit code with the page."""
         if command.text.startswith("cd "):
-            asked = subprocess.run(
-                ["bash", "-c", f"{command.text} && pwd -P"], cwd=self.here, check=True, capture_output=True, text=True
-            )
-            self.here = Path(asked.stdout.strip())
+            shell = ["bash", "-c", f"{command.text} && pwd -P"]
+            answer = subprocess.run(shell, cwd=self.here, check=True, capture_output=True, text=True)
+            self.here = Path(answer.stdout.strip())
             assert self.here.is_relative_to(self.home), f"{block.where}: {command.text} leaves the directory"
         elif command.text.startswith("make"):
             subprocess.run(["make", "-n", *command.text.split()[1:]], cwd=ROOT, check=True, capture_output=True)
         else:
-            self._run(command, block)
+            self._compare(command, block)
 
-    def _run(self, command: Command, block: Block) -> None:
-        code, printed = self._answer(command)
-        said = f"{block.where}: $ {command.text}\n{printed}"
-        assert code in expected_codes(command), f"ended with {code}: {said}"
+    def _compare(self, command: Command, block: Block) -> None:
+        code, printed = self._execute(command)
+        transcript = f"{block.where}: $ {command.text}\n{printed}"
+        assert code in expected_codes(command), f"exit code {code}: {transcript}"
         if command.output and not block.varies:
-            assert matches(command.output, printed.splitlines()), f"prints something else: {said}"
+            assert matches(command.output, printed.splitlines()), f"other output: {transcript}"
 
-    def _answer(self, command: Command) -> tuple[int, str]:
+    def _execute(self, command: Command) -> tuple[int, str]:
+        interrupt = "^C" in command.output
         process = subprocess.Popen(
-            ["bash", "-c", f"exec {command.text}" if "^C" in command.output else command.text],
+            ["bash", "-c", f"exec {command.text}" if interrupt else command.text],
             cwd=self.here,
             env=self.environment,
             text=True,
@@ -86,30 +86,30 @@ class Reader:
             stderr=subprocess.STDOUT,
         )
         printed = ""
-        if "^C" in command.output:
+        if interrupt:
             assert process.stdout is not None
             for line in process.stdout:
                 printed += line
-                if UNDER_WAY.search(line):
+                if TRAINING.search(line):
                     process.send_signal(signal.SIGINT)
                     break
-        rest, _ = process.communicate(timeout=SECONDS)
+        rest, _ = process.communicate(timeout=TIMEOUT)
         return process.returncode, printed + rest
 
 
 def expected_codes(command: Command) -> tuple[int, ...]:
-    """What a command may end with, by what the document shows of it."""
+    """The exit codes that fit the output on the page."""
     if "^C" in command.output:
         return (INTERRUPTED,)
     if any(line.startswith("failed ") for line in command.output):
         return (1,)
     if any(line.startswith("error: ") for line in command.output):
-        return (1, 2)  # in the file itself, in the command
+        return (1, 2)  # an error in the file, in the command
     return (0,)
 
 
 def matches(expected: list[str], printed: list[str]) -> bool:
-    """Whether the output is as shown; `...` stands for any lines, and an id for any id."""
+    """Whether the output is as on the page; `...` stands for any lines, and an id for any id."""
     lines = [".*" if line == "..." else re.escape(ID.sub("<id>", line)) for line in expected]
     pattern = "\n".join(lines)
     return re.fullmatch(pattern, "\n".join(ID.sub("<id>", line.rstrip()) for line in printed), re.DOTALL) is not None
@@ -117,28 +117,29 @@ def matches(expected: list[str], printed: list[str]) -> bool:
 
 @pytest.fixture(scope="module")
 def readings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Path, Future[int]]]:
-    """Every document is read at the same time as others: most of a command's time is spent on imports."""
+    """Pages are read in parallel: most of a command's time is spent on imports."""
     with ThreadPoolExecutor(READERS) as pool:
         yield {path: pool.submit(_read, path, tmp_path_factory.mktemp(path.stem)) for path in documents(ROOT)}
 
 
 def _read(path: Path, home: Path) -> int:
-    return Reader(home).read(blocks(path.read_text(), path.name))
+    reader = Reader(home, README_COLUMNS if path.name == "README.md" else COLUMNS)
+    return reader.read(parse_blocks(path.read_text(), path.name))
 
 
 @pytest.mark.parametrize("path", documents(ROOT), ids=lambda path: path.name)
-def test_every_command_of_a_document_does_what_it_says(path: Path, readings: dict[Path, Future[int]]) -> None:
-    assert readings[path].result() > 0
-    found = blocks(path.read_text(), path.name)
-    for block in found:
+def test_every_command_works_as_shown(path: Path, readings: dict[Path, Future[int]]) -> None:
+    blocks = parse_blocks(path.read_text(), path.name)
+    assert bool(readings[path].result()) == any(block.runs for block in blocks)
+    for block in blocks:
         if block.title and block.language == "python":
-            others = [one.body for one in found if one is not block and not one.skipped]
+            others = [other.body for other in blocks if other is not block and not other.skipped]
             name = rf"\b{re.escape(Path(block.title).stem)}\b"
             assert any(re.search(name, other) for other in others), f"{block.where} is never run"
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "message"),
     [
         ("```sh\nrldsl list\n```\n", "a block of sh is never run"),
         ("```\nrldsl list\n```\n", "a block of no language is never run"),
@@ -148,9 +149,9 @@ def test_every_command_of_a_document_does_what_it_says(path: Path, readings: dic
         ("```console\n$ ls\n", "1 fences are not 0 blocks"),
     ],
 )
-def test_a_block_that_no_test_would_run_is_refused(text: str, sentence: str) -> None:
-    with pytest.raises(Unknown, match=sentence):
-        [block.commands for block in blocks(text, "x.md")]
+def test_unchecked_blocks_are_refused(text: str, message: str) -> None:
+    with pytest.raises(UncheckedBlock, match=message):
+        [block.commands for block in parse_blocks(text, "x.md")]
 
 
 @pytest.mark.parametrize(
@@ -163,11 +164,11 @@ def test_a_block_that_no_test_would_run_is_refused(text: str, sentence: str) -> 
         "```python\nraise SystemExit(1)\n```\n",
     ],
 )
-def test_a_command_that_does_something_else_is_noticed(text: str, tmp_path: Path) -> None:
+def test_deviations_are_detected(text: str, tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
-        Reader(tmp_path).read(blocks(text, "x.md"))
+        Reader(tmp_path).read(parse_blocks(text, "x.md"))
 
 
-def test_what_is_shown_is_compared(tmp_path: Path) -> None:
+def test_output_is_compared(tmp_path: Path) -> None:
     text = "```console\n$ printf 'one\\ntwo\\n0123456789ab\\n'\none\n...\nba9876543210\n```\n"
-    assert Reader(tmp_path).read(blocks(text, "x.md")) == 1
+    assert Reader(tmp_path).read(parse_blocks(text, "x.md")) == 1

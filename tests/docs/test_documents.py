@@ -1,17 +1,22 @@
-"""The documents hold together: links lead somewhere, tables are fresh, commands that are only mentioned exist."""
+"""Consistency of the documentation: links, navigation, generated tables, examples, names of commands."""
 
 from __future__ import annotations
 
+import importlib
 import re
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from rldsl.cli.app import OF_A_FILE, OF_RLDSL
-from tests.docs.documents import blocks, documents
+from tests.docs.documents import documents, parse_blocks
 
 ROOT = Path(__file__).resolve().parents[2]
+README_LINES, README_WIDTH = 150, 120
 every_document = pytest.mark.parametrize("path", documents(ROOT), ids=lambda path: path.name)
 
 
@@ -20,12 +25,22 @@ def _prose(text: str) -> str:
 
 
 def _anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub and MkDocs make them."""
     headings = re.findall(r"^#+ (.*)$", _prose(text), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", heading.lower()).strip()) for heading in headings}
+
+
+def _nav(entries: Any) -> Iterator[str]:
+    """The pages of mkdocs.yml's `nav`, however deep."""
+    if isinstance(entries, str):
+        yield entries
+    else:
+        for entry in entries.values() if isinstance(entries, dict) else entries:
+            yield from _nav(entry)
 
 
 @every_document
-def test_links_lead_somewhere(path: Path) -> None:
+def test_links_resolve(path: Path) -> None:
     for target in re.findall(r"\]\(([^)]+)\)", _prose(path.read_text())):
         if target.startswith("https://"):
             continue
@@ -43,24 +58,59 @@ def test_commands_in_the_prose_exist(path: Path) -> None:
 
 
 @every_document
-def test_tables_of_fields_are_fresh(path: Path) -> None:
+def test_tables_are_up_to_date(path: Path) -> None:
     with_tables = runpy.run_path(str(ROOT / "docs" / "make_tables.py"))["with_tables"]
-    assert with_tables(path.read_text()) == path.read_text(), "`python docs/make_tables.py` writes them anew"
+    assert with_tables(path.read_text()) == path.read_text(), "run `make tables`"
 
 
 @every_document
-def test_examples_are_shown_as_they_are(path: Path) -> None:
-    for block in blocks(path.read_text(), path.name):
+def test_examples_are_shown_unchanged(path: Path) -> None:
+    for block in parse_blocks(path.read_text(), path.name):
         if block.title and (ROOT / block.title).is_file():
-            assert block.body == (ROOT / block.title).read_text(), f"{block.where}: {block.title} is another by now"
+            assert block.body == (ROOT / block.title).read_text(), f"{block.where}: {block.title} has changed"
 
 
-def test_the_table_of_contents_has_every_document() -> None:
+def test_navigation_and_index_have_every_page() -> None:
+    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    nav = list(_nav(config["nav"]))
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")}
+    assert sorted(nav) == sorted(pages)
     index = (ROOT / "docs" / "index.md").read_text()
-    for path in (ROOT / "docs").glob("*.md"):
-        assert path.name == "index.md" or f"({path.name})" in index
+    assert all(f"({page})" in index for page in pages - {"index.md"})
+
+
+def test_the_site_loads_nothing_from_other_hosts() -> None:
+    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    assert config["theme"]["font"] is False
+    assert not config.get("extra_javascript") and not config.get("extra_css")
+
+
+def test_links_to_source_files_become_text_on_the_site() -> None:
+    on_page_markdown = runpy.run_path(str(ROOT / "docs" / "site_hooks.py"))["on_page_markdown"]
+
+    class Config:
+        repo_url = ""
+
+    page = "See [the code](../rldsl/cli/app.py#L3) and [Plans](plans.md#packs)."
+    assert on_page_markdown(page, config=Config()) == "See the code and [Plans](plans.md#packs)."
+    Config.repo_url = "https://example.org/rldsl/"
+    assert "[the code](https://example.org/rldsl/blob/main/rldsl/cli/app.py#L3)" in on_page_markdown(page, Config())
+
+
+def test_the_readme_is_short() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= README_LINES
+    assert max(map(len, lines)) <= README_WIDTH
 
 
 @every_document
-def test_no_path_of_a_machine(path: Path) -> None:
+def test_no_absolute_paths_of_a_machine(path: Path) -> None:
     assert not re.search(r"/(home|root|work|tmp|Users)/", path.read_text())
+
+
+@pytest.mark.parametrize("module", ["rldsl", "rldsl.extend"])
+def test_the_api_reference_names_what_exists(module: str) -> None:
+    page = (ROOT / "docs" / "api.md").read_text()
+    names = re.findall(rf"^::: {re.escape(module)}\.(\w+)$", page, re.MULTILINE)
+    assert names
+    assert set(names) <= set(importlib.import_module(module).__all__)

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from rldsl.launch.contract import QueueSilent, QueueState, Refused
+from rldsl.launch.backend import QueueState, QueueUnavailable, Refused
 from rldsl.launch.dstack import api as module
 from rldsl.launch.dstack.api import Api, DstackError, Server, find_server
 from rldsl.launch.dstack.backend import DstackBackend, state_of
-from rldsl.launch.dstack.executor import RESULT, parted, submit_runs
+from rldsl.launch.dstack.executor import RESULT, split_log, submit_runs
 from rldsl.spec.dstack import Dstack
 
 RUNS = [
@@ -91,9 +91,9 @@ def test_a_log_is_joined_before_it_is_read(api: Api) -> None:
 
 def test_a_value_in_a_log_is_taken_out_of_it() -> None:
     value = base64.b64encode(b"value").decode()
-    assert parted(f"one\n{RESULT}{value}\ntwo\n") == ("one\ntwo\n", b"value")
-    assert parted("one\n") == ("one\n", None)
-    assert parted(f"one\n{RESULT}cut sh") == ("one", None)
+    assert split_log(f"one\n{RESULT}{value}\ntwo\n") == ("one\ntwo\n", b"value")
+    assert split_log("one\n") == ("one\n", None)
+    assert split_log(f"one\n{RESULT}cut sh") == ("one", None)
 
 
 def test_what_was_taken_before_a_refusal_is_kept_and_what_came_after_is_stopped(
@@ -114,7 +114,7 @@ def test_nothing_is_asked_for_no_runs(api: Api, asked: list[tuple[str, Any]]) ->
 def test_a_server_that_is_not_there_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DSTACK_SERVER_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("DSTACK_TOKEN", "a-secret-token")
-    with pytest.raises(QueueSilent, match="does not answer") as caught:
+    with pytest.raises(QueueUnavailable, match="does not answer") as caught:
         DstackBackend(Dstack(), Path()).states(["a"])
     assert "a-secret-token" not in str(caught.value) + repr(find_server())
     assert DstackBackend(Dstack(), Path()).check()[0].ok is False

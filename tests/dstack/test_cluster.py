@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import ROOT, Project, events, work
 from submitit import AutoExecutor
 from submitit.core.utils import FailedJobError
 
 from rldsl import Dstack
-from rldsl.launch.contract import QueueState, Refused
+from rldsl.launch.backend import QueueState, Refused
 from rldsl.launch.dstack.api import Api, DstackError, Server
 from rldsl.launch.dstack.backend import DstackBackend, state_of
 from rldsl.launch.dstack.executor import DstackExecutor, DstackJob
@@ -33,6 +32,7 @@ from tests.docs.documents import blocks
 from tests.dstack.server import DSTACK, FLEET, PROJECT, Cluster, running_cluster, until
 from tests.dstack.server import TOKEN as SERVER_TOKEN
 from tests.hub.loopback import TOKEN, Hub, Repo
+from tests.project import ROOT, Project, events, work
 
 pytestmark = [
     pytest.mark.timeout(600),
@@ -179,7 +179,7 @@ def test_a_checked_place_has_a_server_a_fleet_secrets_and_results(story: Story) 
 def test_the_monitor_shows_the_runs(story: Story) -> None:
     rows = {row.id: row for row in queue.dstack()}
     assert rows[story.jobs["stopped"].job_id].state in ("submitted", "provisioning", "running")
-    assert "dstack" in queue.sources_here()
+    assert "dstack" in queue.available_sources()
 
 
 def test_offers_have_a_machine_and_a_price(story: Story) -> None:
@@ -325,6 +325,6 @@ def test_every_command_of_the_page_does_what_it_says(
     page = page.replace("""secrets=("hf_token",))""", f"""secrets=("hf_token",), {there})""")
     reader = test_commands.Reader(tmp_path / "reader")
     assert reader.read(blocks(page, "dstack.md")) >= 8
-    (ticket,) = (reader.home / "runs" / ".jobs" / "tickets.jsonl").read_text().splitlines()
-    assert "cartpole-random" in ticket
+    (record,) = (reader.home / "runs" / ".jobs" / "tickets.jsonl").read_text().splitlines()
+    assert "cartpole-random" in record
     assert [events(path)[-1]["event"] for path in Project(reader.home).sessions] == ["done"] * 4

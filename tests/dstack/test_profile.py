@@ -37,7 +37,7 @@ BOTH = (CODE, JOBS)
         ({"results": "nobody"}, "results should be user/name on the Hugging Face Hub, or the /path"),
         ({"results": "me/results"}, "results on the Hub need a token: name the secret"),
         ({"results": "/ckpt"}, "/ckpt is on no volume: mount one there"),
-        ({"secrets": ("hf_AbCdEfGhIjKlMnOpQrSt",)}, "should be the name of a secret, and looks like its value"),
+        ({"secrets": ("hf_AbCdEfGhIjKlMnOpQrSt",)}, "should be the name of a secret, but looks like its value"),
         ({"secrets": ("a b",)}, "secrets.0 should be letters, digits and _"),
         ({"env": {"HF_TOKEN": "x"}}, "HF_TOKEN looks like a secret"),
         ({"env": {"NOTE": "hf_AbCdEfGhIjKlMnOpQrStUvWx"}}, "NOTE looks like a secret"),

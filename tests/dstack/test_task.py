@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import Project, events, until, work
 from submitit.core.utils import DelayedSubmission
 
 from rldsl.launch.dstack.backend import DstackBackend
@@ -24,6 +23,7 @@ from rldsl.launch.jobs import Job
 from rldsl.launch.local import STOPPED
 from rldsl.spec.dstack import Dstack
 from tests.hub.loopback import Hub
+from tests.project import Project, events, until, work
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -134,7 +134,7 @@ def test_a_time_limit_and_a_signal_checkpoint_and_the_next_machine_goes_on(makes
     assert b'"stopped"' in (on_the_hub(hub, "journal.jsonl") or b"")
     second = makes.machine()
     code, said = second.run(seconds=0.1)
-    assert code in (STOPPED, -signal.SIGUSR2) and "1 of 1 sessions go on from me/results" in said
+    assert code in (STOPPED, -signal.SIGUSR2) and "1 of 1 sessions resume from me/results" in said
     third = makes.machine()
     code, said = third.run()
     assert code == 0, said
@@ -157,13 +157,13 @@ def test_a_session_that_began_here_goes_on_there(makes: Makes, hub: Hub) -> None
     place = DstackBackend(Dstack(results=RESULTS, secrets=("hf_token",)), here.root / "runs")
     machine = makes.machine()
     job = Job(machine.task.sessions, here.session, ())
-    place.take_along([job])
+    place.upload_checkpoints([job])
     first = on_the_hub(hub, "journal.jsonl")
     assert first and b'"stopped"' in first
     code, said = machine.run()
-    assert code == 0 and "1 of 1 sessions go on from me/results" in said
+    assert code == 0 and "1 of 1 sessions resume from me/results" in said
     assert events(machine.session)[-1]["event"] == "done"
-    place.take_along([job])
+    place.upload_checkpoints([job])
     assert b'"done"' in (on_the_hub(hub, "journal.jsonl") or b"")
 
 

@@ -14,7 +14,7 @@ from rldsl.envs.atari import AtariEnv
 from rldsl.spec.catalog import AtariId
 
 PLAIN = {"sticky": 0.0, "noop_max": 0}
-"""Nothing is left to chance."""
+"""No randomness: no sticky actions, no no-op starts."""
 IDLE, FIRE = 0, 1
 
 
@@ -30,7 +30,7 @@ def played(env: AtariEnv, actions: Any, seeds: list[int] | None = None) -> list[
     return [env.step(np.broadcast_to(action, env.rows)) for action in actions]
 
 
-def chance(env: AtariEnv, steps: int) -> np.ndarray:
+def random_actions(env: AtariEnv, steps: int) -> np.ndarray:
     return np.random.default_rng(0).integers(env.spaces.action.n, size=(steps, env.rows))
 
 
@@ -38,7 +38,7 @@ def chance(env: AtariEnv, steps: int) -> np.ndarray:
 def test_every_game_starts_and_steps(game: Any) -> None:
     with rows_of(Atari(game)) as env:
         assert env.reset([3]).shape == (1, 4, 84, 84)
-        first, second = (env.step(action).observation for action in chance(env, 2))
+        first, second = (env.step(action).observation for action in random_actions(env, 2))
         assert first.dtype == np.uint8 and np.array_equal(second[:, :3], first[:, 1:])
 
 
@@ -73,7 +73,7 @@ def test_idle_frames_at_the_start_make_games_of_other_seeds_differ() -> None:
 def test_a_game_is_the_same_on_any_number_of_threads_and_after_another_game() -> None:
     spec, seeds = Atari("Pong"), [5, 6, 7]
     with rows_of(spec, 3) as one, rows_of(spec, 3, threads=2) as other:
-        actions = chance(one, 40)
+        actions = random_actions(one, 40)
         played(other, actions[::-1], [1, 2, 3])
         for step, again in zip(played(one, actions, seeds), played(other, actions, seeds), strict=True):
             np.testing.assert_array_equal(step.observation, again.observation)
@@ -109,9 +109,9 @@ def test_fire_at_the_start_serves_the_ball(fire_reset: bool, loses: bool) -> Non
     assert any(step.life_lost is not None and step.life_lost[0] for step in steps) is loses
 
 
-def test_the_score_is_raw_and_the_lesson_its_sign() -> None:
+def test_the_score_is_raw_and_the_learning_reward_its_sign() -> None:
     with rows_of(Atari("SpaceInvaders"), 2) as env:
-        steps = played(env, chance(env, 100))
+        steps = played(env, random_actions(env, 100))
     scores = np.concatenate([step.reward for step in steps])
     lessons = np.concatenate([step.to_learn().reward for step in steps])
     assert scores.max() >= 5 and scores.dtype == lessons.dtype == np.float64
@@ -120,7 +120,7 @@ def test_the_score_is_raw_and_the_lesson_its_sign() -> None:
 
 def test_the_raw_score_can_be_learned_from() -> None:
     with rows_of(Atari("SpaceInvaders", clip_rewards=False)) as env:
-        steps = played(env, chance(env, 10))
+        steps = played(env, random_actions(env, 10))
     assert all(step.to_learn().reward is step.reward for step in steps)
 
 
@@ -141,9 +141,9 @@ def test_an_action_that_the_game_does_not_have_is_refused(action: int) -> None:
 @pytest.mark.parametrize(("frame_skip", "steps"), [(4, 10), (2, 20)])
 def test_a_game_is_cut_after_so_many_emulator_frames(frame_skip: int, steps: int) -> None:
     with rows_of(Atari("Pong", frame_skip=frame_skip, max_frames=40), 2) as env:
-        ends = [at for at, step in enumerate(played(env, chance(env, 2 * steps)), 1) if step.ended.size]
+        ends = [at for at, step in enumerate(played(env, random_actions(env, 2 * steps)), 1) if step.ended.size]
         assert ends == [steps, 2 * steps]
-        cut = played(env, chance(env, steps))[-1]
+        cut = played(env, random_actions(env, steps))[-1]
         assert cut.truncated.all() and not cut.terminated.any()
 
 

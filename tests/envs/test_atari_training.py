@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from project import events
-from train.packs import curve, session, train
 
 from rldsl import DQN, PPO, SAC, Atari, Conv, CrossQ, Prioritized
 from rldsl.agents.ppo import PPOAgent
 from rldsl.train.pack import Pack
+from tests.project import events
+from tests.train.packs import curve, session, train
 
 SMALL = Conv(layers=((4, 8, 8), (4, 3, 2)), hidden=(8,))
 AGENT = PPO(rollout=16, minibatch=16, epochs=1, clip=0.1, net=SMALL, shared=True)
@@ -42,10 +42,10 @@ def test_after_a_stop_training_goes_on_and_the_games_start_anew(tmp_path: Path) 
     resumed = train(tmp_path, one, stop=lambda pack: "looked")
     assert isinstance(resumed.agent, PPOAgent)
     assert resumed.frame == 96 and not torch.equal(resumed.agent.update.flat, learned)
-    assert resumed.agent.rollout.starts[0].all(), "whoever remembers is told that these are new games"
+    assert resumed.agent.rollout.starts[0].all(), "a recurrent policy resets its state for the new games"
     whole = train(tmp_path, one)
-    lives = [told["frame"] for told in events(whole.directories[0].path) if told["event"] == "started"]
-    assert lives == [0, 64, 96] and whole.frame == 128
+    starts = [event["frame"] for event in events(whole.directories[0].path) if event["event"] == "started"]
+    assert starts == [0, 64, 96] and whole.frame == 128
     assert curve(whole.directories[0].path)["frame"].tolist() == [32, 64, 96, 128]
 
 

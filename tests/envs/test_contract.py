@@ -55,7 +55,7 @@ def test_a_step_is_learned_from_as_it_is_unless_it_says_otherwise() -> None:
     assert step.to_learn() is step
 
 
-def test_a_lesson_takes_the_place_of_the_reward() -> None:
+def test_a_learning_reward_takes_the_place_of_the_reward() -> None:
     step = raw_step(learning_reward=np.array([1.0, 0.0, -1.0]))
     learned = step.to_learn()
     assert learned.reward.tolist() == [1.0, 0.0, -1.0] and learned.terminated is step.terminated
@@ -63,7 +63,7 @@ def test_a_lesson_takes_the_place_of_the_reward() -> None:
     assert learned.to_learn() is learned
 
 
-def test_a_lost_life_is_an_end_to_the_learner_alone() -> None:
+def test_a_lost_life_is_terminated_only_for_learning() -> None:
     step = raw_step(life_lost=np.array([True, False, False]))
     learned = step.to_learn()
     assert learned.terminated.tolist() == [True, False, True] and learned.reward is step.reward
@@ -84,6 +84,6 @@ def test_row_seeds_depend_on_nothing_else() -> None:
     assert row_seeds(0, 2) == [int(seed) for seed in row_seeds(0, 2)]
 
 
-def test_the_room_imports_neither_gymnasium_nor_torch() -> None:
+def test_importing_environments_imports_neither_gymnasium_nor_torch() -> None:
     code = "import rldsl.envs, rldsl.envs.classic, sys; sys.exit('gymnasium' in sys.modules or 'torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

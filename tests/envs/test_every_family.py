@@ -41,7 +41,7 @@ def rows_of(spec: Environment, rows: int, threads: int = 2) -> Any:
     return closing(implementation(spec)(spec, rows, threads))
 
 
-def chance(env: VectorEnv, rows: int) -> np.ndarray:
+def random_actions(env: VectorEnv, rows: int) -> np.ndarray:
     """Random actions for a few episodes, some of them out of bounds where there are bounds."""
     rng, action = np.random.default_rng(0), env.spaces.action
     steps = 60 if len(env.spaces.observation_shape) == 3 else 220  # screens take their time
@@ -65,7 +65,7 @@ def test_a_step_is_what_the_contract_says(spec: Environment) -> None:
         start = env.reset(SEEDS)
         assert (start.shape, start.dtype) == ((3, *shape), dtype)
         endings = 0
-        for step in played(env, SEEDS, chance(env, 3)):
+        for step in played(env, SEEDS, random_actions(env, 3)):
             assert (step.observation.shape, step.observation.dtype) == ((3, *shape), dtype)
             assert (step.reward.shape, step.reward.dtype) == ((3,), np.float64)
             assert step.terminated.dtype == step.truncated.dtype == bool
@@ -80,7 +80,7 @@ def test_a_step_is_what_the_contract_says(spec: Environment) -> None:
 @every_family
 def test_a_row_alone_goes_as_it_goes_among_others(spec: Environment) -> None:
     with rows_of(spec, 3) as several, rows_of(spec, 1) as alone:
-        actions = chance(several, 3)
+        actions = random_actions(several, 3)
         together = played(several, SEEDS, actions)
         for step, single in zip(together, played(alone, SEEDS[1:2], actions[:, 1:2]), strict=True):
             assert (step.reward[1], step.terminated[1], step.truncated[1]) == (
@@ -95,7 +95,7 @@ def test_a_row_alone_goes_as_it_goes_among_others(spec: Environment) -> None:
 @every_family
 def test_rows_with_equal_seeds_and_actions_are_equal_and_others_are_not(spec: Environment) -> None:
     with rows_of(spec, 3) as env:
-        actions = chance(env, 3)
+        actions = random_actions(env, 3)
         actions[:, 1:] = actions[:, :1]
         steps = list(played(env, [5, 5, 11], actions))
         for step in steps:
@@ -107,7 +107,7 @@ def test_rows_with_equal_seeds_and_actions_are_equal_and_others_are_not(spec: En
 @every_family
 def test_actions_are_clipped_and_what_a_step_gave_is_not_the_environments_memory(spec: Environment) -> None:
     with rows_of(spec, 2) as env, rows_of(spec, 2) as other:
-        actions, seeds = chance(env, 2), SEEDS[:2]
+        actions, seeds = random_actions(env, 2), SEEDS[:2]
         clipped = actions.clip(-1.0, 1.0) if isinstance(env.spaces.action, Continuous) else actions
         for step, expected in zip(played(env, seeds, actions), scribbled(other, seeds, clipped), strict=True):
             np.testing.assert_array_equal(step.observation, expected[0])
@@ -164,5 +164,5 @@ def test_a_new_seed_starts_envpool_anew() -> None:
 
 def test_a_missing_envpool_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "envpool", None)
-    with pytest.raises(EnvError, match=r"^EnvPool is not installed .* pip install 'rldsl\[envpool\]' brings it\.$"):
+    with pytest.raises(EnvError, match=r"^EnvPool is not installed .* pip install 'rldsl\[envpool\]' installs it\.$"):
         EnvPoolEnv("LunarLander-v3", 1)

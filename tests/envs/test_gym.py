@@ -220,20 +220,20 @@ def test_a_wrapper_may_change_the_observations() -> None:
         ),
         (
             Gym("CartPole-v1", wrappers=("gymnasium.wrappers:ClipRewards",)),
-            r"cannot be put on: .* nearest are ClipReward",
+            r"cannot be applied: .* nearest are ClipReward",
         ),
         (
             Gym("CartPole-v1", wrappers=(Wrapper("gymnasium.wrappers:ClipReward", kwargs={"most": 1}),)),
-            r"^The wrapper 'gymnasium.wrappers:ClipReward' cannot be put on: .*'most'\.$",
+            r"^The wrapper 'gymnasium.wrappers:ClipReward' cannot be applied: .*'most'\.$",
         ),
         (
             Gym("CartPole-v1", wrappers=("builtins:repr",)),
-            r"^The wrapper 'builtins:repr' makes no gymnasium.Env, but str",
+            r"^The wrapper 'builtins:repr' returns a str, not a gymnasium.Env",
         ),
         (Gym(f"{__name__}:Countr"), r"^There is no environment '.*:Countr' .*; the nearest are Counter, "),
         (
             Gym("collections:Counter"),
-            r"^The environment 'collections:Counter' cannot be made: Counter is no gymnasium.Env",
+            r"^The environment 'collections:Counter' cannot be made: Counter is not a gymnasium.Env",
         ),
     ],
     ids=lambda value: value.id if isinstance(value, Gym) else "",

@@ -4,13 +4,11 @@ import io
 import json
 import subprocess
 import sys
-import warnings
 import weakref
 
 import mujoco
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 
 import rldsl.envs.make
 import rldsl.envs.mujoco
@@ -20,7 +18,6 @@ from rldsl.envs.gym import GymnasiumEnv
 from rldsl.envs.mujoco import make
 from rldsl.envs.mujoco.force_batch import ForceBatch
 from rldsl.envs.mujoco.tasks import TASKS
-from rldsl.envs.single import SingleEnv
 
 IDS = list(TASKS)
 OF_EACH_PHYSICS = ["Hopper-v5", "Humanoid-v5"]
@@ -146,13 +143,6 @@ def test_what_a_caller_writes_into_a_step_changes_nothing(id: str) -> None:
             array.fill(1)
 
 
-@pytest.mark.parametrize("id", IDS)
-def test_gymnasium_checks_it(id: str) -> None:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*(infinity|render modes).*")
-        check_env(SingleEnv(make(MuJoCo(id), 1)))
-
-
 def test_wrong_numbers_of_rows_and_seeds_are_refused() -> None:
     with pytest.raises(EnvError, match="at least one row"):
         make(MuJoCo("Hopper-v5"), 0)
@@ -168,8 +158,8 @@ def test_a_mujoco_without_batches_goes_through_gymnasium_and_says_so(
     assert not capsys.readouterr().err
     monkeypatch.setattr(rldsl.envs.mujoco, "has_batches", lambda: False)
     fallback = rldsl.envs.make.mujoco(spec, 2, threads=1)
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "no `mujoco.batch`: Hopper-v5 goes through Gymnasium" in said
+    warning = capsys.readouterr().err
+    assert warning.count("\n") == 1 and "no `mujoco.batch`: Hopper-v5 runs through Gymnasium" in warning
     assert isinstance(fallback, GymnasiumEnv) and not isinstance(ours, GymnasiumEnv)
     np.testing.assert_array_equal(ours.reset([1, 2]), fallback.reset([1, 2]))
     actions = actions_for(ours, 60)

@@ -70,8 +70,8 @@ def test_a_step_is_what_the_contract_says(env: VectorEnv) -> None:
 def test_a_row_is_playgrounds_own_task(env: VectorEnv) -> None:
     task = registry.load("CartpoleBalance", config_overrides={"impl": "jax"})
     start, step = jax.jit(task.reset), jax.jit(task.step)
-    key, chance = jax.random.split(jax.random.PRNGKey(SEEDS[1]))
-    state = start(chance)
+    key, reset_key = jax.random.split(jax.random.PRNGKey(SEEDS[1]))
+    state = start(reset_key)
     np.testing.assert_allclose(env.reset(SEEDS)[1], state.obs, rtol=1e-6)
     for at, ours in enumerate(played(env, ACTIONS[: LIMIT + 3]), 1):
         state = step(state, jnp.clip(ACTIONS[at - 1, 1], -1.0, 1.0).astype(jnp.float32))

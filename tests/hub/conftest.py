@@ -1,10 +1,10 @@
-"""A Hub on this machine, which the real client takes for the Hub."""
+"""A Hub server on this machine for the real client."""
 
 from __future__ import annotations
 
 import os
 
-os.environ["HF_HUB_DISABLE_XET"] = "1"  # read once, when the client is imported: a loopback has no such storage
+os.environ["HF_HUB_DISABLE_XET"] = "1"  # read on import; the test server has no Xet storage
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,14 +16,14 @@ from tests.hub.loopback import TOKEN, Hub, running_hub
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
-    with running_hub() as made:
-        monkeypatch.setenv("HF_ENDPOINT", made.url)
+    with running_hub() as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
         monkeypatch.setenv("HF_TOKEN", TOKEN)
         monkeypatch.setenv("HF_HOME", str(tmp_path / "hf-home"))
-        yield made
+        yield server
 
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client itself waits between its own tries as well: not in tests."""
+    """Removes the waits between the retries that the client makes by itself."""
     monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)

@@ -1,6 +1,6 @@
-"""A Hub of the tests' own on this machine: the endpoints that `huggingface_hub` calls for a dataset, and failures.
+"""A small Hub server: the endpoints that `huggingface_hub` calls for a dataset, with failures on demand.
 
-Every commit is kept, as a dictionary from paths to contents, so that an old revision can still be read.
+Every commit is kept as a dictionary from paths to contents, so that old revisions can be read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 TOKEN = "hf_LoopbackTokenOfTheTests0123456789"
 LARGE = (".safetensors",)
 DROP = 0
-"""Instead of a status: the connection ends without an answer; after the work is done where it is a commit."""
+"""Instead of a status: the connection is closed without a response; a commit is made before."""
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Repo:
 
 
 class Hub:
-    """The state of the server, and what it was asked."""
+    """The state of the server and the requests that it got."""
 
     def __init__(self) -> None:
         self.repos: dict[str, Repo] = {}
@@ -54,9 +54,9 @@ class Hub:
         self.requests: list[tuple[str, str]] = []
         self.bodies: list[bytes] = []
         self.failures: list[tuple[str, int]] = []
-        """What the next requests that match get instead: a pattern of `METHOD /path`, and a status or `DROP`."""
+        """Failures of the next matching requests: a pattern for `METHOD /path`, and a status or `DROP`."""
         self.on_commit: Callable[[Repo], object] = lambda repo: None
-        """Called with what a commit makes of a repository, before who sent it hears of it."""
+        """Called with the repository after a commit, before the response is sent."""
         self.lock = threading.Lock()
         self.url = ""
 
@@ -91,7 +91,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._serve()
 
-    do_HEAD = do_POST = do_PUT = do_GET  # noqa: N815 (the names that the library asks for)
+    do_HEAD = do_POST = do_PUT = do_GET  # noqa: N815 (names defined by the base class)
 
     def _serve(self) -> None:
         self.body = self._read()
@@ -102,9 +102,9 @@ class Handler(BaseHTTPRequestHandler):
             self.hub.bodies.append(self.body)
         failure = self.hub.failure(f"{self.command} {path}")
         if failure not in (None, DROP):
-            self._answer({"error": "as the test says"}, failure)
+            self._answer({"error": "a failure requested by the test"}, failure)
         elif self.command != "PUT" and self.headers.get("Authorization") != f"Bearer {TOKEN}":
-            self._answer({"error": "who are you?"}, 401)
+            self._answer({"error": "unauthorized"}, 401)
         elif failure == DROP:
             if "/commit/" in path:
                 self._route(path, parse_qs(url.query), silent=True)
@@ -133,7 +133,7 @@ class Handler(BaseHTTPRequestHandler):
                 if not silent and answer is not None:
                     self._answer(answer, status)
                 return
-        self._answer({"error": f"the tests' Hub has no {self.command} {path}"}, 501)
+        self._answer({"error": f"the test server has no {self.command} {path}"}, 501)
 
     def _answer(self, value: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
         data = value if isinstance(value, bytes) else json.dumps(value).encode()
@@ -150,7 +150,7 @@ class Handler(BaseHTTPRequestHandler):
         name = f"{asked['organization']}/{asked['name']}"
         url = {"url": f"{self.hub.url}/datasets/{name}"}
         if name in self.hub.repos:
-            self._answer({"error": "there already", **url}, 409)
+            self._answer({"error": "exists", **url}, 409)
             return None
         made = self.hub.repos[name] = Repo()
         made.commit({".gitattributes": b"*.safetensors filter=lfs\n"}, set())
@@ -193,7 +193,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def store(self, oid: str) -> Any:
         if hashlib.sha256(self.body).hexdigest() != oid:
-            self._answer({"error": "another content"}, 400)
+            self._answer({"error": "the content does not match the oid"}, 400)
             return None
         self.hub.large[oid] = self.body
         return {}
@@ -239,7 +239,7 @@ ROUTES = {
 
 @contextmanager
 def running_hub() -> Iterator[Hub]:
-    """A Hub that answers while the block lasts."""
+    """Runs a server for the duration of the block."""
     hub = Hub()
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"hub": hub}))
     server.daemon_threads = True

@@ -1,4 +1,4 @@
-"""Sessions that travel: pushed from one run directory and pulled into another, whole, and only what changed of them."""
+"""Sessions are pushed from one run directory and pulled into another: complete, and only what changed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 from rldsl.hub.repository import Repository
 from rldsl.hub.retry import HubError
-from rldsl.hub.snapshot import snapshot, travels
-from rldsl.hub.sync import Sync, merged
+from rldsl.hub.snapshot import is_synced, snapshot
+from rldsl.hub.sync import Sync, merge_journals
 from rldsl.store.append_only_ring import AppendOnlyRing
 from rldsl.store.checkpoint import checkpoint_frames, load_checkpoint, save_checkpoint
 from rldsl.store.journal import fold, read_journal
@@ -27,8 +27,8 @@ SHORT = (0.01, 0.01)
 LAP = 64
 
 
-class Work:
-    """A session as training writes it: metrics, then a checkpoint that stands on them, with a replay that grows."""
+class TrainingSession:
+    """Writes a session as training does: metrics, then a checkpoint with a growing replay buffer."""
 
     def __init__(self, runs: Path) -> None:
         self.runs = runs
@@ -36,7 +36,7 @@ class Work:
         self.metrics = MetricsWriter(self.directory.metrics, ["frame", "episode_return"])
         self.saved: dict[int, Any] = {}
 
-    def go(self, frame: int) -> Path:
+    def train_to(self, frame: int) -> Path:
         self.metrics.write({"frame": frame, "episode_return": frame / 7})
         state = {"weights": np.full(9, float(frame)), "replay": self._replay(frame)}
         path = save_checkpoint(self.directory.checkpoints, frame, state)
@@ -52,13 +52,13 @@ class Work:
 
 
 @pytest.fixture
-def work(hub: Hub, tmp_path: Path) -> Work:
+def training(hub: Hub, tmp_path: Path) -> TrainingSession:
     Repository(NAME).create()
-    return Work(tmp_path / "there")
+    return TrainingSession(tmp_path / "training")
 
 
-def home(tmp_path: Path) -> Sync:
-    return Sync(Repository(NAME, SHORT), tmp_path / "home", [SESSION])
+def elsewhere(tmp_path: Path) -> Sync:
+    return Sync(Repository(NAME, SHORT), tmp_path / "elsewhere", [SESSION])
 
 
 def rows(checkpoint: Any) -> list[float]:
@@ -69,78 +69,80 @@ def short(paths: set[str]) -> set[str]:
     return {path.removeprefix(f"{SESSION}/") for path in paths}
 
 
-def test_a_session_that_was_pulled_opens_and_goes_on(work: Work, tmp_path: Path) -> None:
+def test_a_pulled_session_can_be_resumed(training: TrainingSession, tmp_path: Path) -> None:
     for frame in (16, 32):
-        work.go(frame)
-    save_checkpoint(work.directory.checkpoints, 32, {"weights": np.ones(2)}, tag="best")
-    work.sync().push()
-    assert home(tmp_path).pull() == [SESSION]
-    pulled = SessionDir(tmp_path / "home" / SESSION)
-    assert pulled.report() == work.directory.report()
-    assert pulled.metrics.read_bytes() == work.directory.metrics.read_bytes()
+        training.train_to(frame)
+    save_checkpoint(training.directory.checkpoints, 32, {"weights": np.ones(2)}, tag="best")
+    training.sync().push()
+    assert elsewhere(tmp_path).pull() == [SESSION]
+    pulled = SessionDir(tmp_path / "elsewhere" / SESSION)
+    assert pulled.read_state() == training.directory.read_state()
+    assert pulled.metrics.read_bytes() == training.directory.metrics.read_bytes()
     assert checkpoint_frames(pulled.checkpoints) == [32, 16]
     loaded = load_checkpoint(pulled.checkpoints)
     assert loaded is not None and loaded.frame == 32 and not loaded.damaged
     assert rows(loaded) == list(range(32))
     best = load_checkpoint(pulled.checkpoints, tag="best")
     assert best is not None and best.frame == 32
-    next_life = Work(tmp_path / "home")
-    next_life.saved = dict(loaded.state["replay"].saved)
-    next_life.go(48)
+    resumed = TrainingSession(tmp_path / "elsewhere")
+    resumed.saved = dict(loaded.state["replay"].saved)
+    resumed.train_to(48)
     assert rows(load_checkpoint(pulled.checkpoints)) == list(range(48))
 
 
-def test_segments_that_checkpoints_share_travel_once_and_are_shared_again(hub: Hub, work: Work, tmp_path: Path) -> None:
-    sync = work.sync()
+def test_files_shared_by_checkpoints_are_transferred_once_and_shared_again(
+    hub: Hub, training: TrainingSession, tmp_path: Path
+) -> None:
+    sync = training.sync()
     for frame in (16, 32):
-        work.go(frame)
+        training.train_to(frame)
         sync.push()
     assert len(hub.uploads()) == len(set(hub.uploads()))
     before = len(hub.requests)
-    home(tmp_path).pull()
+    elsewhere(tmp_path).pull()
     large = [path for method, path in hub.requests[before:] if method == "GET" and path.endswith(".safetensors")]
     contents = {hub.repo(NAME).files[path.split("/", 6)[6]] for path in large}
     assert len(large) == len(contents)
-    shared = [path for path in (tmp_path / "home").rglob("*.safetensors") if path.stat().st_nlink == 2]
+    shared = [path for path in (tmp_path / "elsewhere").rglob("*.safetensors") if path.stat().st_nlink == 2]
     assert shared
 
 
-def test_only_what_changed_is_pushed(hub: Hub, work: Work) -> None:
-    sync = work.sync()
-    work.go(16)
+def test_only_what_changed_is_pushed(hub: Hub, training: TrainingSession) -> None:
+    sync = training.sync()
+    training.train_to(16)
     assert sync.push()
     assert not sync.push()
     commits = len(hub.repo(NAME).commits)
-    work.metrics.write({"frame": 20, "episode_return": 1.0})
+    training.metrics.write({"frame": 20, "episode_return": 1.0})
     assert sync.push()
     assert short(hub.repo(NAME).written[-1]) == {"metrics.csv"}
     assert len(hub.repo(NAME).commits) == commits + 1
 
 
-def test_a_checkpoint_that_was_pruned_goes_there_too_in_the_same_commit(hub: Hub, work: Work) -> None:
-    sync = work.sync()
+def test_a_pruned_checkpoint_is_deleted_in_the_same_commit(hub: Hub, training: TrainingSession) -> None:
+    sync = training.sync()
     for frame in (16, 32, 48):
-        work.go(frame)
+        training.train_to(frame)
         sync.push()
     folders = {path.split("/")[1] for path in short(set(hub.repo(NAME).files)) if path.startswith("checkpoints/")}
     assert folders == {"000000000032", "000000000048"}
     assert len(hub.repo(NAME).commits) == 4
 
 
-def test_what_was_pulled_is_not_pushed_again(hub: Hub, work: Work, tmp_path: Path) -> None:
-    work.go(16)
-    work.sync().push()
-    there = home(tmp_path)
-    there.pull()
-    assert not there.push()
+def test_pulled_files_are_not_pushed_again(hub: Hub, training: TrainingSession, tmp_path: Path) -> None:
+    training.train_to(16)
+    training.sync().push()
+    sync = elsewhere(tmp_path)
+    sync.pull()
+    assert not sync.push()
     before = len(hub.requests)
-    home(tmp_path).pull()
+    elsewhere(tmp_path).pull()
     assert not [path for _, path in hub.requests[before:] if "/resolve/" in path]
 
 
-def test_a_push_that_failed_is_made_up_for(hub: Hub, work: Work, quick: None) -> None:
-    sync = work.sync()
-    work.go(16)
+def test_a_failed_push_is_repeated_by_the_next(hub: Hub, training: TrainingSession, quick: None) -> None:
+    sync = training.sync()
+    training.train_to(16)
     hub.failures += [("POST .*/commit/", 500)] * 3
     with pytest.raises(HubError):
         sync.push()
@@ -148,15 +150,15 @@ def test_a_push_that_failed_is_made_up_for(hub: Hub, work: Work, quick: None) ->
     assert f"{SESSION}/metrics.csv" in hub.repo(NAME).files
 
 
-def test_half_lines_and_what_belongs_to_the_machine_stay(hub: Hub, work: Work) -> None:
-    work.go(16)
+def test_incomplete_lines_and_local_files_are_not_pushed(hub: Hub, training: TrainingSession) -> None:
+    training.train_to(16)
     for name in ("journal.jsonl", "metrics.csv", "log.txt"):
-        with (work.directory.path / name).open("a") as file:
+        with (training.directory.path / name).open("a") as file:
             file.write("half a li")
     for name in ("alive.json", "lock", ".session.json.1-ab.tmp", "checkpoints/.tmp-000000000048-1/state.json", "x.py"):
-        (work.directory.path / name).parent.mkdir(exist_ok=True)
-        (work.directory.path / name).write_text("{}")
-    work.sync().push()
+        (training.directory.path / name).parent.mkdir(exist_ok=True)
+        (training.directory.path / name).write_text("{}")
+    training.sync().push()
     files = hub.repo(NAME).files
     for name in ("journal.jsonl", "metrics.csv"):
         assert files[f"{SESSION}/{name}"].endswith(b"\n")
@@ -166,26 +168,26 @@ def test_half_lines_and_what_belongs_to_the_machine_stay(hub: Hub, work: Work) -
     assert not any(".tmp-" in path for path in files)
 
 
-def test_without_checkpoints_all_else_comes(work: Work, tmp_path: Path) -> None:
-    work.go(16)
-    save_checkpoint(work.directory.checkpoints, 16, {"weights": np.ones(2)}, tag="best")
-    work.sync().push()
-    home(tmp_path).pull(checkpoints=False)
-    pulled = SessionDir(tmp_path / "home" / SESSION)
+def test_pull_without_checkpoints(training: TrainingSession, tmp_path: Path) -> None:
+    training.train_to(16)
+    save_checkpoint(training.directory.checkpoints, 16, {"weights": np.ones(2)}, tag="best")
+    training.sync().push()
+    elsewhere(tmp_path).pull(checkpoints=False)
+    pulled = SessionDir(tmp_path / "elsewhere" / SESSION)
     assert checkpoint_frames(pulled.checkpoints) == []
     assert load_checkpoint(pulled.checkpoints, tag="best") is not None
-    assert last_row(pulled.metrics) == last_row(work.directory.metrics)
+    assert last_row(pulled.metrics) == last_row(training.directory.metrics)
 
 
-def test_a_session_that_is_further_here_is_left_as_it_is(work: Work, tmp_path: Path) -> None:
-    work.go(16)
-    work.sync().push()
-    mine = Work(tmp_path / "home")
-    mine.go(16)
-    mine.go(32)
-    before = {path: path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file()}
-    home(tmp_path).pull()
-    assert {path: path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file()} == before
+def test_a_session_that_is_ahead_of_the_repository_is_not_changed(training: TrainingSession, tmp_path: Path) -> None:
+    training.train_to(16)
+    training.sync().push()
+    local = TrainingSession(tmp_path / "elsewhere")
+    local.train_to(16)
+    local.train_to(32)
+    before = {path: path.read_bytes() for path in (tmp_path / "elsewhere").rglob("*") if path.is_file()}
+    elsewhere(tmp_path).pull()
+    assert {path: path.read_bytes() for path in (tmp_path / "elsewhere").rglob("*") if path.is_file()} == before
 
 
 HOSTILE = [
@@ -206,59 +208,60 @@ HOSTILE = [
 ]
 
 
-def test_nothing_comes_that_would_leave_the_session_or_run(hub: Hub, work: Work, tmp_path: Path) -> None:
-    work.go(16)
-    work.sync().push()
+def test_hostile_paths_are_not_downloaded(hub: Hub, training: TrainingSession, tmp_path: Path) -> None:
+    training.train_to(16)
+    training.sync().push()
     expected = short(set(hub.repo(NAME).files)) - {".gitattributes"}
     evil = {**hub.repo(NAME).files, **dict.fromkeys(HOSTILE, b"evil")}
     hub.repo(NAME).commit(evil, set())
-    home(tmp_path).pull()
-    came = {str(path.relative_to(tmp_path / "home" / SESSION)) for path in tmp_path.glob("home/**/*") if path.is_file()}
-    assert came == expected
+    elsewhere(tmp_path).pull()
+    session = tmp_path / "elsewhere" / SESSION
+    pulled = {str(path.relative_to(session)) for path in tmp_path.glob("elsewhere/**/*") if path.is_file()}
+    assert pulled == expected
     assert not list(tmp_path.rglob("*evil*"))
 
 
 @pytest.mark.parametrize("name", ["journal.jsonl", "provenance-2.json", "tree.diff", "checkpoints/best/state.json"])
-def test_what_a_session_is_made_of_travels(name: str) -> None:
-    assert travels(name)
+def test_the_files_of_a_session_are_synced(name: str) -> None:
+    assert is_synced(name)
 
 
-def test_journals_of_two_places_become_one_whatever_their_clocks_say(tmp_path: Path) -> None:
+def test_journals_of_two_machines_are_merged_whatever_their_clocks_say(tmp_path: Path) -> None:
     def write(name: str, *events: tuple[float, str]) -> Path:
         path = tmp_path / name
         path.write_text("".join(json.dumps({"time": time, "event": event}) + "\n" for time, event in events))
         return path
 
-    here = write("here", (10, "created"), (11, "submitted"))
-    there = write("there", (2, "created"), (3, "started"), (9, "checkpoint"), (1, "started"), (20, "done"))
+    local = write("local", (10, "created"), (11, "submitted"))
+    remote = write("remote", (2, "created"), (3, "started"), (9, "checkpoint"), (1, "started"), (20, "done"))
     result = tmp_path / "journal.jsonl"
-    result.write_bytes(merged(here, there))
+    result.write_bytes(merge_journals(local, remote))
     events = [event["event"] for event in read_journal(result)]
     assert [name for name in events if name != "submitted"] == ["created", "started", "checkpoint", "started", "done"]
     assert "submitted" in events
     assert fold(read_journal(result)).status == "done"
-    assert merged(result, there) == result.read_bytes()
-    assert merged(tmp_path / "none", there) == there.read_bytes()
+    assert merge_journals(result, remote) == result.read_bytes()
+    assert merge_journals(tmp_path / "none", remote) == remote.read_bytes()
 
 
-def test_a_copy_is_whole_at_any_moment(work: Work, tmp_path: Path) -> None:
-    """Checkpoints come and go as fast as they can while copies are made."""
+def test_a_snapshot_is_consistent_at_any_time(training: TrainingSession, tmp_path: Path) -> None:
+    """Checkpoints are written and pruned as fast as possible while snapshots are taken."""
     stop = threading.Event()
 
     def train() -> None:
         for frame in range(1, 10_000):
             if stop.is_set():
                 return
-            work.metrics.write({"frame": frame, "episode_return": 1.0})
-            save_checkpoint(work.directory.checkpoints, frame, {"weights": np.full(9, float(frame))})
+            training.metrics.write({"frame": frame, "episode_return": 1.0})
+            save_checkpoint(training.directory.checkpoints, frame, {"weights": np.full(9, float(frame))})
 
-    work.go(0)
+    training.train_to(0)
     thread = threading.Thread(target=train)
     thread.start()
     try:
         for number in range(40):
             stage = tmp_path / f"copy-{number}"
-            snapshot(work.directory.path, stage)
+            snapshot(training.directory.path, stage)
             loaded, row = load_checkpoint(stage / "checkpoints"), last_row(stage / "metrics.csv")
             assert loaded is not None and not loaded.damaged
             assert row is not None and row["frame"] >= loaded.frame
@@ -267,10 +270,10 @@ def test_a_copy_is_whole_at_any_moment(work: Work, tmp_path: Path) -> None:
         thread.join()
 
 
-def test_a_token_is_found_nowhere(hub: Hub, work: Work, tmp_path: Path) -> None:
-    work.go(16)
-    work.sync().push()
-    home(tmp_path).pull()
+def test_the_token_is_not_written_anywhere(hub: Hub, training: TrainingSession, tmp_path: Path) -> None:
+    training.train_to(16)
+    training.sync().push()
+    elsewhere(tmp_path).pull()
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert written and not [path for path in written if TOKEN.encode() in path.read_bytes()]
     assert not [body for body in hub.bodies if TOKEN.encode() in body]

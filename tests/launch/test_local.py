@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from project import until
 
 from rldsl import Classic, Local, Random, SpecError, experiment
 from rldsl.launch.jobs import Job, JobMaker
@@ -17,6 +16,7 @@ from rldsl.plan.overrides import Overridden
 from rldsl.plan.plan import make_plan
 from rldsl.store.errors import CannotWrite
 from rldsl.train import __main__ as worker
+from tests.project import until
 
 SLEEP = "import time; print('ready', flush=True); time.sleep(60)"
 
@@ -136,3 +136,27 @@ def test_a_session_that_the_plan_does_not_have_is_refused(tmp_path: Path) -> Non
     make_plan([Overridden(made)]).save(tmp_path / "plan.json")
     with pytest.raises(SpecError, match=r"the plan .*plan\.json has no session abc-s0"):
         worker.planned_sessions(tmp_path / "plan.json", ["abc-s0"])
+
+
+def test_a_worker_refuses_a_plan_whose_trial_was_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    built = experiment("x").env(Classic("CartPole-v1")).agent(Random()).frames(1000).build()
+    plan, path = make_plan([Overridden(built)]), tmp_path / "plan.json"
+    plan.save(path)
+    path.write_text(path.read_text().replace('"frames": 1000', '"frames": 2000'))
+    (row,) = plan.rows()
+    assert worker.main([str(path), "--runs", str(tmp_path / "runs"), "--session", f"{row.id}-s0"]) == 1
+    error = capsys.readouterr().err
+    assert f"plan.json: trial {row.id} was changed by hand" in error and error.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_worker_skips_trials_of_other_sessions_unparsed(tmp_path: Path) -> None:
+    base = experiment("x").env(Classic("CartPole-v1")).agent(Random())
+    made = [base.named(name).frames(frames).build() for name, frames in (("a", 1000), ("b", 2000))]
+    plan, path = make_plan([Overridden(one) for one in made]), tmp_path / "plan.json"
+    plan.save(path)
+    first, second = plan.rows()
+    path.write_text(path.read_text().replace('"kind": "random"', '"kind": "nonsense"', 1))
+    assert worker.planned_sessions(path, [f"{second.id}-s0"])[0].experiment == "b"
+    with pytest.raises(SpecError, match="nonsense"):
+        worker.planned_sessions(path, [f"{first.id}-s0"])

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rldsl.launch.contract import QueueSilent, QueueState
-from rldsl.launch.slurm_queue import ask, job_states, meaning, parse_sacct
+from rldsl.launch.backend import QueueState, QueueUnavailable
+from rldsl.launch.slurm_queue import job_states, parse_sacct, parse_state, run_command
 
 SACCT = """\
 12_[3-4,7%2]|PENDING|0:0|None assigned
@@ -48,7 +48,7 @@ def test_how_jobs_ended() -> None:
     ],
 )
 def test_states(words: tuple[str, ...], state: QueueState) -> None:
-    assert meaning(*words) == state
+    assert parse_state(*words) == state
 
 
 def write(folder: Path, name: str, text: str) -> None:
@@ -67,15 +67,15 @@ def test_two_calls_are_enough_for_thousands(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_queue_that_is_not_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(QueueSilent, match="there is no squeue on this machine"):
+    with pytest.raises(QueueUnavailable, match="there is no squeue on this machine"):
         job_states(["1"])
 
 
 def test_a_queue_that_fails_or_hangs_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     write(tmp_path, "squeue", "echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1")
-    with pytest.raises(QueueSilent, match="squeue failed: slurm_load_jobs error: Unable to contact"):
+    with pytest.raises(QueueUnavailable, match="squeue failed: slurm_load_jobs error: Unable to contact"):
         job_states(["1"])
     write(tmp_path, "squeue", "exec sleep 20")
-    with pytest.raises(QueueSilent, match="squeue did not answer in 0 seconds"):
-        ask(["squeue"], timeout=0.2)
+    with pytest.raises(QueueUnavailable, match="squeue did not answer in 0 seconds"):
+        run_command(["squeue"], timeout=0.2)

@@ -6,17 +6,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from project import events
 
 from rldsl import Classic, Random, Slurm, experiment
-from rldsl.launch.contract import QueueSilent, Refused
+from rldsl.launch.backend import QueueUnavailable, Refused
+from rldsl.launch.job_records import JobRecord, newest_records, read_records, write_records
 from rldsl.launch.queues import Queues
 from rldsl.launch.slurm import SlurmBackend
 from rldsl.launch.submit import Submitter, packs_of, reconcile
-from rldsl.launch.tickets import Ticket, newest, read_tickets, write_tickets
 from rldsl.plan.existing import Existing, PlannedSession
 from rldsl.plan.overrides import Overridden
 from rldsl.plan.plan import Plan, make_plan
+from tests.project import events
 
 LAUNCHER = Slurm(members=1)
 
@@ -30,8 +30,8 @@ def planned_sessions(one: Plan, runs: Path) -> list[PlannedSession]:
     return [planned for row in one.rows() for planned in Existing(runs).planned(row)]
 
 
-def ticket(job: str, *sessions: str, name: str = "x") -> Ticket:
-    return Ticket("slurm", job, sessions, "s", LAUNCHER.data(), experiment=name)
+def record(job: str, *sessions: str, name: str = "x") -> JobRecord:
+    return JobRecord("slurm", job, sessions, "s", LAUNCHER.data(), experiment=name)
 
 
 @pytest.fixture
@@ -52,14 +52,14 @@ def test_what_is_live_stays_what_is_not_is_missing_and_what_is_not_planned_is_st
 ) -> None:
     one = plan()
     first, second, third = planned_sessions(one, tmp_path)
-    tickets = [
-        ticket("1_0", first.id),
-        ticket("1_1", second.id),
-        ticket("2", "gone-s0"),
-        ticket("3", "far-s0", name="y"),
-        ticket("4", first.id.replace("-s0", "-s9")),
+    records = [
+        record("1_0", first.id),
+        record("1_1", second.id),
+        record("2", "gone-s0"),
+        record("3", "far-s0", name="y"),
+        record("4", first.id.replace("-s0", "-s9")),
     ]
-    write_tickets(tmp_path, tickets)
+    write_records(tmp_path, records)
     lines = ["1_0|PENDING|Priority|", "1_1|FAILED|NonZeroExitCode|n", *(f"{id}|RUNNING|None|n" for id in (2, 3, 4))]
     write(squeue, "".join(f"echo '{line}'\n" for line in lines))
     found = reconcile(one, [first, second, third], Queues(tmp_path))
@@ -71,17 +71,19 @@ def test_what_is_live_stays_what_is_not_is_missing_and_what_is_not_planned_is_st
 def test_a_queue_that_does_not_answer_is_never_taken_for_an_empty_one(tmp_path: Path, squeue: Path) -> None:
     one = plan()
     first, *_ = planned_sessions(one, tmp_path)
-    write_tickets(tmp_path, [ticket("1", first.id)])
+    write_records(tmp_path, [record("1", first.id)])
     write(squeue, "echo 'Unable to contact slurm controller' >&2; exit 1")
-    with pytest.raises(QueueSilent, match="Unable to contact slurm controller: what it has is not known, nothing was"):
+    with pytest.raises(
+        QueueUnavailable, match="controller: the jobs in the queue are not known, nothing was submitted"
+    ):
         reconcile(one, [first], Queues(tmp_path))
 
 
-def test_the_newest_ticket_of_a_session_counts_and_broken_lines_do_not(tmp_path: Path) -> None:
-    write_tickets(tmp_path, [ticket("1", "a-s0", "a-s1"), ticket("2", "a-s1")])
+def test_the_newest_record_of_a_session_counts_and_broken_lines_do_not(tmp_path: Path) -> None:
+    write_records(tmp_path, [record("1", "a-s0", "a-s1"), record("2", "a-s1")])
     with (tmp_path / ".jobs" / "tickets.jsonl").open("a") as file:
-        file.write('nonsense\n{"place": "slurm"}\n{"half": ')
-    found = newest(read_tickets(tmp_path))
+        file.write('nonsense\n{"backend": "slurm"}\n{"half": ')
+    found = newest_records(read_records(tmp_path))
     assert {id: one.job_id for id, one in found.items()} == {"a-s0": "1", "a-s1": "2"}
     assert found["a-s1"].spec() == LAUNCHER
 
@@ -99,10 +101,10 @@ def test_of_jobs_that_are_refused_those_before_them_are_written_down(
     submitter = Submitter(tmp_path / "plan.json", runs, tmp_path / "exp.py", [sys.executable], LAUNCHER)
     with pytest.raises(Refused, match="too many"):
         submitter.submit(planned_sessions(one, runs))
-    assert [one.job_id for one in read_tickets(runs)] == ["7_0", "7_1"]
+    assert [one.job_id for one in read_records(runs)] == ["7_0", "7_1"]
     told = [[event["event"] for event in events(path)] for path in sorted(runs.glob("*/*/seed-*"))]
     assert told == [["created", "submitted"], ["created", "submitted"], ["created"]]
-    assert read_tickets(runs)[0].folder(runs).is_dir()
+    assert read_records(runs)[0].folder(runs).is_dir()
 
 
 def test_packs_are_as_large_as_the_launcher_lets_them_be(tmp_path: Path) -> None:

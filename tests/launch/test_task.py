@@ -10,11 +10,11 @@ from pathlib import Path
 
 import cloudpickle
 import pytest
-from project import until
 
 from rldsl.launch.local import STOPPED
 from rldsl.launch.slurm import SlurmTask
 from rldsl.launch.task import Task
+from tests.project import until
 
 LISTENS = """
 import signal, sys, time

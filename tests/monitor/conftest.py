@@ -1,4 +1,4 @@
-"""A run directory with sessions in every state, one of them alive."""
+"""A run directory with sessions in every state, one of them held by a live process."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 
 from rldsl import A2C, PPO, uniform
 from rldsl.store.session_dir import SessionDir
-from tests.monitor.sessions import cartpole, make, make_done, make_failed, make_stopped, running, sessions_of
+from tests.monitor.sample_sessions import cartpole, make, make_done, make_failed, make_stopped, running, sessions_of
 
 
 @dataclass(frozen=True)
-class House:
-    """The run directory and some of its sessions."""
+class SampleRuns:
+    """A run directory and some of its sessions."""
 
     runs: Path
     alive: SessionDir
@@ -30,8 +30,8 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
-    monkeypatch.setattr(os, "fsync", lambda fd: None)  # nothing here need survive a power cut
+def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SampleRuns]:
+    monkeypatch.setattr(os, "fsync", lambda fd: None)  # faster; durability does not matter here
     runs = tmp_path / "runs"
     ppo, a2c = sessions_of(cartpole()), sessions_of(cartpole().agent(A2C()).named("cartpole/a2c"))
     low, high = (cartpole().agent(PPO(clip=clip)).named("cartpole/clips") for clip in (0.1, 0.3))
@@ -43,4 +43,4 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     failed = make_failed(runs, a2c[0], "diverged: its parameters are not finite any more")
     failed.log.write_text("".join(f"line {number}\n" for number in range(300)) + "Traceback: it broke\n")
     with running(runs, ppo[0]) as alive:
-        yield House(runs, alive, failed, make_stopped(runs, ppo[1]), done, make(runs, a2c[1]))
+        yield SampleRuns(runs, alive, failed, make_stopped(runs, ppo[1]), done, make(runs, a2c[1]))

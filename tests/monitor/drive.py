@@ -1,4 +1,4 @@
-"""The app driven by Textual's pilot, with looks at the run directory that the test decides on."""
+"""Drives the app with Textual's pilot. The index is refreshed only when a test says so."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ Scenario: TypeAlias = "Callable[[Driver], Awaitable[None]]"
 
 
 class Driver:
-    """A person at the keyboard, and what they see."""
+    """Presses keys and reads the screen."""
 
     def __init__(self, app: WatchApp, pilot: Pilot[None]) -> None:
         self.app, self.pilot = app, pilot
 
-    async def look(self) -> None:
-        """Lets the app see all that has changed."""
-        self.app.index._folders_due = self.app.index._sweep_due = -1.0
-        self.app.take(self.app.look())
+    async def refresh(self) -> None:
+        """Lets the app read everything that has changed."""
+        self.app.index._next_scan = self.app.index._next_idle_check = -1.0
+        self.app.apply(self.app.refresh_index())
         while self.app.index.unread:
-            self.app.take(self.app.look())
+            self.app.apply(self.app.refresh_index())
         await self.pilot.pause()
 
     async def press(self, *keys: str) -> None:
@@ -38,7 +38,7 @@ class Driver:
         await self.settle()
 
     async def settle(self) -> None:
-        """Until threads that were started have said what they found."""
+        """Waits for all worker threads and their messages."""
         await self.app.workers.wait_for_complete()
         await self.pilot.pause()
 
@@ -47,25 +47,25 @@ class Driver:
             if holds():
                 return
             await self.pilot.pause(0.05)
-        raise AssertionError(f"it never happened:\n{self.text}")
+        raise AssertionError(f"the condition never held; the screen:\n{self.text}")
 
-    async def look_until(self, holds: Callable[[], Any], seconds: float = 20.0) -> None:
-        """Looks again and again, as the app does by itself when it is live."""
+    async def refresh_until(self, holds: Callable[[], Any], seconds: float = 20.0) -> None:
+        """Refreshes repeatedly, as the app does by itself when it is live."""
         for _ in range(int(seconds / 0.05)):
-            await self.look()
+            await self.refresh()
             if holds():
                 return
             await self.pilot.pause(0.05)
-        raise AssertionError(f"it never happened:\n{self.text}")
+        raise AssertionError(f"the condition never held; the screen:\n{self.text}")
 
     @property
     def text(self) -> str:
-        """The screen as a person reads it."""
+        """The text on the screen."""
         strips = self.app.screen._compositor.render_strips()
         return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
 
     def line(self, words: str) -> str:
-        """The line of the screen that has these words."""
+        """The first line of the screen that contains these words."""
         return next(line for line in self.text.splitlines() if words in line)
 
 
@@ -74,14 +74,14 @@ async def watching(runs: Path, size: tuple[int, int] = SIZE, **options: Any) -> 
     app = WatchApp(runs, **{"live": False, "queue": Queue({}), **options})
     async with app.run_test(size=size) as pilot:
         driver = Driver(app, pilot)
-        await driver.look()
+        await driver.refresh()
         yield driver
 
 
 def drive(
     runs: Path, scenario: Callable[[Driver], Awaitable[None]], size: tuple[int, int] = SIZE, **options: Any
 ) -> None:
-    """Runs a scenario from the start of the app to its end."""
+    """Starts the app, runs a scenario and ends the app."""
 
     async def run() -> None:
         async with watching(runs, size, **options) as driver:

@@ -1,7 +1,7 @@
-"""The figures of the monitor under load: `python -m tests.monitor.load [SESSIONS] [WRITERS]`, 5,000 and 50 unless told.
+"""Measures the monitor under load: `python -m tests.monitor.load [SESSIONS] [WRITERS]`, by default 5,000 and 50.
 
-The program runs in a real terminal. Processor time is what the system counted for its process; the time to the first
-paint is also given without the seconds in which other work had the processor.
+The program runs in a pseudo terminal. CPU time is that of its process as counted by the system; the time to the first
+paint is also given without the time in which the process waited for a CPU.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rldsl.store.metrics import MetricsWriter
-from tests.monitor.sessions import COLUMNS, cartpole, live_writers, make_many, row, running, sessions_of
+from tests.monitor.sample_sessions import COLUMNS, cartpole, live_writers, make_many, row, running, sessions_of
 from tests.monitor.terminal import Terminal
 
 SECONDS = 15.0
-"""How long each state is measured."""
+"""Duration of each measurement of CPU time."""
 PROBES = 8
 
 
 @dataclass(frozen=True)
-class Figures:
-    """What was measured; shares are of one core."""
+class Measurements:
+    """Times in seconds; idle and busy are CPU time as a share of one core."""
 
     sessions: int
     writers: int
@@ -37,10 +37,10 @@ class Figures:
     megabytes_at_the_end: float
 
     def __str__(self) -> str:
-        unwaited = f"{self.first_paint_without_waiting:.2f} s without waiting for a processor"
+        unwaited = f"{self.first_paint_without_waiting:.2f} s without waiting for a CPU"
         grown = f"{self.megabytes_at_the_end:.0f} MB at the end"
         lines = [
-            f"{self.sessions:,} sessions on disk, and {self.writers} written to, a log point a second each",
+            f"{self.sessions:,} sessions on disk and {self.writers} that write a log point every second",
             f"first paint       {self.first_paint:6.2f} s, {unwaited}",
             f"all read          {self.all_read:6.2f} s",
             f"idle              {self.idle:6.1%} of a core",
@@ -51,15 +51,15 @@ class Figures:
         return "\n".join(lines)
 
 
-def share(terminal: Terminal, seconds: float) -> float:
-    """Processor time by the second, over some seconds."""
+def cpu_share(terminal: Terminal, seconds: float) -> float:
+    """CPU time per second of wall-clock time."""
     before, began = terminal.cpu(), time.perf_counter()
     time.sleep(seconds)
     return (terminal.cpu() - before) / (time.perf_counter() - began)
 
 
 def slowest_update(terminal: Terminal, probe: MetricsWriter) -> float:
-    """Writes log points and sees how long each takes to be on the screen."""
+    """Writes log points and measures how long each takes to appear on the screen."""
     slowest = 0.0
     for number in range(PROBES):
         value = 7000.25 + number
@@ -69,8 +69,8 @@ def slowest_update(terminal: Terminal, probe: MetricsWriter) -> float:
     return slowest
 
 
-def measure(runs: Path, sessions: int, writers: int, seconds: float = SECONDS) -> Figures:
-    """Makes the sessions, starts the program, and measures."""
+def measure(runs: Path, sessions: int, writers: int, seconds: float = SECONDS) -> Measurements:
+    """Creates the sessions, starts the program and measures it."""
     make_many(runs, sessions)
     with running(runs, sessions_of(cartpole("a-probe").seeds(1))[0]) as directory:
         terminal = Terminal("watch", runs)
@@ -81,12 +81,12 @@ def measure(runs: Path, sessions: int, writers: int, seconds: float = SECONDS) -
             read = time.perf_counter() - terminal.began
             time.sleep(3)
             memory = terminal.megabytes()
-            idle = share(terminal, seconds)
+            idle = cpu_share(terminal, seconds)
             with live_writers(runs, writers):
                 terminal.wait(lambda text: f"{sessions + writers + 1:,} sessions" in text)
-                busy = share(terminal, seconds)
+                busy = cpu_share(terminal, seconds)
                 slowest = slowest_update(terminal, MetricsWriter(directory.metrics, COLUMNS))
-            return Figures(
+            return Measurements(
                 sessions, writers, paint, paint - waited, read, idle, busy, slowest, memory, terminal.megabytes()
             )
         finally:

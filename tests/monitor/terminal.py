@@ -1,4 +1,4 @@
-"""The real program in a real terminal: its screen as a person sees it, its cost as the system counts it."""
+"""Runs the program in a pseudo terminal: its screen, its CPU time and its memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import pyte
 
 
 class Terminal:
-    """A process in a pseudo terminal; what it draws is read all the time, in a thread."""
+    """A process in a pseudo terminal; a thread reads what it draws."""
 
     def __init__(self, *arguments: object, columns: int = 120, lines: int = 40, cwd: Path | None = None) -> None:
         self.screen = pyte.Screen(columns, lines)
@@ -75,13 +75,13 @@ class Terminal:
         """Waits until the screen shows something; returns how long that took."""
         began = time.perf_counter()
         while not shows(self.text):
-            assert self.process.poll() is None, f"it ended:\n{self.text}"
-            assert time.perf_counter() - began < seconds, f"never shown:\n{self.text}"
+            assert self.process.poll() is None, f"the program ended:\n{self.text}"
+            assert time.perf_counter() - began < seconds, f"never shown; the screen:\n{self.text}"
             time.sleep(0.01)
         return time.perf_counter() - began
 
     def cpu(self) -> float:
-        """Seconds of processor time so far."""
+        """Seconds of CPU time so far."""
         times = psutil.Process(self.process.pid).cpu_times()
         return float(times.user + times.system)
 
@@ -89,7 +89,7 @@ class Terminal:
         return float(psutil.Process(self.process.pid).memory_info().rss / 1e6)
 
     def waited(self) -> float:
-        """Seconds for which its main thread was ready and other work had the processor."""
+        """Seconds for which its main thread was runnable but waited for a CPU."""
         try:
             return int(Path(f"/proc/{self.process.pid}/schedstat").read_text().split()[1]) / 1e9
         except OSError:

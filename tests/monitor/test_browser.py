@@ -1,4 +1,4 @@
-"""The monitor in a browser: nothing without the token, all of it with the token, in real Chromium."""
+"""The monitor in a browser: refused without the token, usable with it, also in a real Chromium."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from project import until
 
-from tests.monitor.conftest import House
+from tests.monitor.conftest import SampleRuns
+from tests.project import until
 
 TOKEN = "open-sesame"
 QUIET = ("--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync")
@@ -28,7 +28,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 @dataclass(frozen=True)
 class Served:
     port: int
-    said: Path
+    output: Path
 
     @property
     def url(self) -> str:
@@ -47,33 +47,33 @@ def answers(port: int) -> bool:
 
 
 @pytest.fixture
-def served(house: House, tmp_path: Path) -> Iterator[Served]:
-    one = Served(free_port(), tmp_path / "said")
-    command = [sys.executable, "-c", "from rldsl.cli import run; run()", "watch", str(house.runs), "--serve"]
-    with one.said.open("w") as said:
+def served(sample: SampleRuns, tmp_path: Path) -> Iterator[Served]:
+    server = Served(free_port(), tmp_path / "output.txt")
+    command = [sys.executable, "-c", "from rldsl.cli import run; run()", "watch", str(sample.runs), "--serve"]
+    with server.output.open("w") as output:
         process = subprocess.Popen(
-            [*command, "--port", str(one.port)],
+            [*command, "--port", str(server.port)],
             env={**os.environ, "RLDSL_WATCH_TOKEN": TOKEN, "COLUMNS": "200"},
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
             start_new_session=True,
         )
     try:
-        until(lambda: answers(one.port), 60)
-        yield one
+        until(lambda: answers(server.port), 60)
+        yield server
     finally:
         process.terminate()
         process.wait(20)
 
 
-def test_without_the_token_there_is_nothing(served: Served) -> None:
+def test_every_request_needs_the_token(served: Served) -> None:
     async def ask() -> None:
         wrong = {f"rldsl_watch_{served.port}": "wrong"}
         for path in ("", "?token=wrong", "ws", "ws?token=open-sesame", "static/js/textual.js", "download/x", "no"):
             for cookies in ({}, wrong):
                 async with aiohttp.ClientSession(cookies=cookies) as session, session.get(served.url + path) as answer:
                     assert answer.status == 403, path
-                    assert "needs its token" in await answer.text()
+                    assert "needs the token" in await answer.text()
         async with aiohttp.ClientSession(cookies=wrong) as session:
             with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
                 await session.ws_connect(served.url + "ws")
@@ -81,7 +81,7 @@ def test_without_the_token_there_is_nothing(served: Served) -> None:
     asyncio.run(ask())
 
 
-def test_with_the_token_the_websocket_opens_for_pages_of_this_server_only(served: Served) -> None:
+def test_the_websocket_refuses_pages_of_other_servers(served: Served) -> None:
     async def ask() -> None:
         jar = aiohttp.CookieJar(unsafe=True)
         async with aiohttp.ClientSession(cookie_jar=jar) as session:
@@ -96,17 +96,17 @@ def test_with_the_token_the_websocket_opens_for_pages_of_this_server_only(served
     asyncio.run(ask())
 
 
-def test_it_says_where_it_is(served: Served) -> None:
-    until(lambda: "watching at" in served.said.read_text())
-    assert re.search(rf"watching at {re.escape(served.url)}\?token={TOKEN}", served.said.read_text())
+def test_the_url_is_printed(served: Served) -> None:
+    until(lambda: "watching at" in served.output.read_text())
+    assert re.search(rf"watching at {re.escape(served.url)}\?token={TOKEN}", served.output.read_text())
 
 
 def browser() -> str | None:
     return next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
 
-def test_it_is_driven_in_chromium(served: Served, tmp_path: Path) -> None:
-    """A real page: it loads, draws the sessions, takes keys, and shows the curves."""
+def test_the_monitor_works_in_chromium(served: Served, tmp_path: Path) -> None:
+    """The page loads, draws the sessions, takes keys and shows the curves."""
     path = browser()
     if path is None:
         warnings.warn("NO CHROMIUM: the monitor was not tried in a browser; `apt-get install chromium`", stacklevel=1)
@@ -117,12 +117,12 @@ def test_it_is_driven_in_chromium(served: Served, tmp_path: Path) -> None:
         chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", *QUIET])
         page = chromium.new_page(viewport={"width": 1200, "height": 700})
         frames: list[str] = []
-        page.on("websocket", lambda one: one.on("framereceived", lambda frame: frames.append(_text(frame))))
+        page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: frames.append(_text(frame))))
         assert page.goto(served.url).status == 403
         page.goto(f"{served.url}?token={TOKEN}")
         assert page.url == served.url
         _until_drawn(page, frames, "cartpole/clips")
-        page.mouse.click(400, 600)  # as a person does to type into it
+        page.mouse.click(400, 600)  # to give it the keyboard focus
         page.keyboard.press("2")
         _until_drawn(page, frames, "against frame")
         assert len(page.screenshot(path=tmp_path / "page.png")) > 10_000
@@ -134,7 +134,7 @@ def _text(frame: str | bytes) -> str:
 
 
 def _until_drawn(page: object, frames: list[str], words: str) -> None:
-    """What the program drew came to this page; colours stand between the words."""
+    """Waits until the words were sent to the page; escape sequences between them are removed."""
     for _ in range(600):
         if words in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", "".join(frames)):
             return

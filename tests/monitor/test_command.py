@@ -1,29 +1,29 @@
-"""The command `watch`: what it loads, what it teaches, what it says where there is no terminal."""
+"""The command `watch`: its imports, its help, its error without a terminal."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-from project import Project
+from tests.project import Project
 
 HEAVY = ("torch", "gymnasium", "jax", "tensorboard", "scipy", "mujoco", "aiohttp", "numpy")
 
 
-def test_the_first_paint_loads_nothing_heavy() -> None:
+def test_the_app_imports_nothing_heavy() -> None:
     code = "import sys, rldsl.monitor.app; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "rldsl.monitor.app" in ran.stdout.split()
     assert not set(HEAVY) & set(ran.stdout.split())
 
 
-def test_help_teaches(project: Project) -> None:
-    said = project.rldsl("watch", "--help").stdout
+def test_the_help_text(project: Project) -> None:
+    text = project.rldsl("watch", "--help").stdout
     for words in ("? lists them all", "status:failed env:Hopper algo:ppo", "--serve", "ssh -L", "--light", "RUNS"):
-        assert words in said
+        assert words in text
 
 
-def test_without_a_terminal_it_names_the_other_doors(project: Project) -> None:
+def test_without_a_terminal_the_error_names_alternatives(project: Project) -> None:
     ran = project.rldsl("watch")
     assert ran.returncode == 2
     assert ran.stderr.strip() == (

@@ -1,4 +1,4 @@
-"""c, r, d, t, y: what they say before, what they do, and to whom; with real processes."""
+"""The keys c, r, d, t and y: what they ask, and what they do; with real processes."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from project import Project, until
 
 from rldsl.launch.resume import repeat_command, resume_job
 from rldsl.launch.stop import ask_to_stop
 from rldsl.monitor.control import resume_request, stop_request
-from rldsl.monitor.facts import Index
 from rldsl.monitor.screens.dialogs import Confirm, Diff
+from rldsl.monitor.session_index import SessionIndex, SessionSnapshot
 from rldsl.store.errors import StoreError
 from rldsl.store.files import replace_json
 from rldsl.store.session_dir import SessionDir
-from tests.monitor.conftest import House
+from tests.monitor.conftest import SampleRuns
 from tests.monitor.drive import Driver, drive
+from tests.project import Project, until
 
 EXPERIMENT = """
     from rldsl import Classic, Random, experiment, main
@@ -34,8 +34,12 @@ EXPERIMENT = """
 """
 
 
-def shown(driver: Driver) -> str:
-    """What was said in a corner of the screen."""
+def sessions_by_path(sample: SampleRuns) -> dict[str, SessionSnapshot]:
+    return {session.path: session for session in SessionIndex(sample.runs).refresh().updated}
+
+
+def notifications(driver: Driver) -> str:
+    """All notifications."""
     return " ".join(str(one.message) for one in driver.app._notifications)
 
 
@@ -54,92 +58,92 @@ def test_stop_and_resume_act_on_real_processes(project: Project) -> None:
         await driver.press("n")
         assert all(one.state() == "running" for one in directories)
         await driver.press("c", "y")
-        assert "asked 2 to checkpoint and stop" in shown(driver)
+        assert "asked 2 sessions to checkpoint and stop" in notifications(driver)
         until(lambda: all(one.state() == "resume" for one in directories))
-        await driver.look()
+        await driver.refresh()
         await driver.press("r")
         assert "Resume 2 sessions?" in driver.text
-        assert "goes on from its last checkpoint" in driver.text
+        assert "resumes from its last checkpoint" in driver.text
         await driver.press("y")
-        assert "resumed 2" in shown(driver)
+        assert "resumed 2 sessions" in notifications(driver)
         until(lambda: driver.app.resumer.poll() == [] and all(one.state() == "running" for one in directories))
-        await driver.look_until(lambda: driver.text.count("● running") == 2)
+        await driver.refresh_until(lambda: driver.text.count("● running") == 2)
         for one in directories:
             ask_to_stop(one)
         until(lambda: all(one.state() == "resume" for one in directories))
 
     drive(project.runs, scenario)
-    assert all(one.report().lives == 2 for one in directories)
+    assert all(one.read_state().attempts == 2 for one in directories)
 
 
-def test_a_process_that_trains_others_too_is_named_before_it_is_stopped(house: House) -> None:
-    seen = {one.path: one for one in Index(house.runs).look().seen}
-    alive, other = seen[house.path(house.alive)], house.stopped
+def test_stop_names_the_other_sessions_of_a_process(sample: SampleRuns) -> None:
+    sessions = sessions_by_path(sample)
+    alive, other = sessions[sample.path(sample.alive)], sample.stopped
     with other.claim():
-        seen = {one.path: one for one in Index(house.runs).look().seen}
-        request = stop_request([alive], seen, house.runs)
+        sessions = sessions_by_path(sample)
+        request = stop_request([alive], sessions, sample.runs)
     assert [one.path for one in request.sessions] == [alive.path]
-    assert f"stopped with them:\n  {other.id}" in request.what
+    assert f"stopped with them:\n  {other.id}" in request.details
 
 
-def test_a_session_of_another_host_is_left_alone(house: House) -> None:
-    replace_json(house.alive.alive, {"host": "elsewhere", "pid": 1, "start_time": 1.0, "time": 1.0})
-    seen = {one.path: one for one in Index(house.runs).look().seen}
-    request = stop_request(seen.values(), seen, house.runs)
+def test_a_session_on_another_host_is_not_stopped(sample: SampleRuns) -> None:
+    replace_json(sample.alive.alive, {"host": "elsewhere", "pid": 1, "start_time": 1.0, "time": 1.0})
+    sessions = sessions_by_path(sample)
+    request = stop_request(sessions.values(), sessions, sample.runs)
     assert request.sessions == []
-    assert f"left alone:\n  {house.alive.id}" in request.what
-    assert ask_to_stop(house.alive) == f"{house.alive.id} runs on elsewhere: stop it there"
+    assert f"not stopped:\n  {sample.alive.id}" in request.details
+    assert ask_to_stop(sample.alive) == f"{sample.alive.id} runs on elsewhere: stop it there"
 
 
-def test_what_does_not_run_cannot_be_stopped_and_what_is_done_not_resumed(house: House) -> None:
-    seen = {one.path: one for one in Index(house.runs).look().seen}
-    done = [seen[house.path(one)] for one in house.done]
-    assert stop_request(done, seen, house.runs) is None
+def test_finished_sessions_can_be_neither_stopped_nor_resumed(sample: SampleRuns) -> None:
+    sessions = sessions_by_path(sample)
+    done = [sessions[sample.path(one)] for one in sample.done]
+    assert stop_request(done, sessions, sample.runs) is None
     assert resume_request(done, 2) is None
-    assert ask_to_stop(house.done[0]) == f"{house.done[0].id} does not run any more"
+    assert ask_to_stop(sample.done[0]) == f"{sample.done[0].id} does not run any more"
 
     async def scenario(driver: Driver) -> None:
-        driver.app.focus_on([house.path(one) for one in house.done])
+        driver.app.focus_on([sample.path(one) for one in sample.done])
         await driver.press("c")
-        assert "none of the chosen sessions is running" in shown(driver)
+        assert "none of the chosen sessions is running" in notifications(driver)
         await driver.press("r")
-        assert "none of the chosen sessions was stopped or failed" in shown(driver)
+        assert "none of the chosen sessions was stopped or failed" in notifications(driver)
 
-    drive(house.runs, scenario)
-
-
-def test_those_that_have_to_wait_are_said_to_wait(house: House) -> None:
-    seen = {one.path: one for one in Index(house.runs).look().seen}
-    broken = [seen[house.path(house.failed)], seen[house.path(house.stopped)]]
-    assert "started while it is open" in resume_request(broken, 1).what
-    assert "started while it is open" not in resume_request(broken, 2).what
+    drive(sample.runs, scenario)
 
 
-def test_a_record_that_says_too_little_cannot_be_resumed(house: House) -> None:
-    house.stopped.session.write_text('{"experiment": "x"}')
-    with pytest.raises(StoreError, match="does not say its"):
-        resume_job(house.stopped, house.runs)
+def test_resume_says_that_some_sessions_have_to_wait(sample: SampleRuns) -> None:
+    sessions = sessions_by_path(sample)
+    broken = [sessions[sample.path(sample.failed)], sessions[sample.path(sample.stopped)]]
+    assert "start only while it is open" in resume_request(broken, 1).details
+    assert "start only while it is open" not in resume_request(broken, 2).details
 
 
-def test_d_shows_what_differs_between_two(house: House) -> None:
+def test_a_session_with_an_incomplete_record_cannot_be_resumed(sample: SampleRuns) -> None:
+    sample.stopped.session.write_text('{"experiment": "x"}')
+    with pytest.raises(StoreError, match="has no"):
+        resume_job(sample.stopped, sample.runs)
+
+
+def test_d_shows_the_differences_of_two_sessions(sample: SampleRuns) -> None:
     async def scenario(driver: Driver) -> None:
         await driver.press("j", "d")
-        assert "select two sessions with space" in shown(driver)
-        driver.app.selected = {house.path(house.done[0]), house.path(house.done[2])}
+        assert "select two sessions with space" in notifications(driver)
+        driver.app.selected = {sample.path(sample.done[0]), sample.path(sample.done[2])}
         await driver.press("d")
         assert isinstance(driver.app.screen, Diff)
         assert "agent.clip" in driver.text
         assert "0.1" in driver.line("agent.clip")
         assert "0.3" in driver.line("agent.clip")
         await driver.press("j", "k", "d", "2", "c")
-        assert len(driver.app.screen_stack) == 2, "only the keys of the diff count"
+        assert len(driver.app.screen_stack) == 2, "only the keys of the dialog work"
         await driver.press("escape")
         assert not isinstance(driver.app.screen, Diff)
 
-    drive(house.runs, scenario)
+    drive(sample.runs, scenario)
 
 
-def test_y_copies_a_command_that_trains_the_same_session_again(project: Project) -> None:
+def test_y_copies_a_command_that_repeats_the_session(project: Project) -> None:
     project.write(EXPERIMENT)
     assert project.python("exp.py", "--frames", "2e3", "--seeds", "1").returncode == 0
     (path,) = project.sessions
@@ -147,7 +151,7 @@ def test_y_copies_a_command_that_trains_the_same_session_again(project: Project)
     async def scenario(driver: Driver) -> None:
         await driver.press("j", "y")
         assert driver.app.clipboard == repeat_command(SessionDir(path), project.runs)
-        assert "--plan" in shown(driver)
+        assert "--plan" in notifications(driver)
         copied.append(driver.app.clipboard)
 
     copied: list[str] = []
@@ -165,15 +169,15 @@ def test_y_copies_a_command_that_trains_the_same_session_again(project: Project)
     assert work(again) == work(path / "metrics.csv")
 
 
-def test_t_starts_a_tensorboard_that_ends_with_the_monitor(house: House) -> None:
+def test_t_starts_tensorboard_until_the_monitor_ends(sample: SampleRuns) -> None:
     async def scenario(driver: Driver) -> None:
-        driver.app.focus_on([house.path(house.done[0])])
+        driver.app.focus_on([sample.path(sample.done[0])])
         await driver.press("t")
         await driver.until(lambda: "http://127.0.0.1:" in driver.app.clipboard, seconds=90)
         with urllib.request.urlopen(driver.app.clipboard, timeout=60) as answer:
             assert answer.status == 200
-        boards.append(driver.app.board.process)
+        boards.append(driver.app.tensorboard.process)
 
     boards: list[subprocess.Popen[bytes]] = []
-    drive(house.runs, scenario)
+    drive(sample.runs, scenario)
     assert boards[0].poll() is not None

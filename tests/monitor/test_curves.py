@@ -1,4 +1,4 @@
-"""Curves: read as they grow, bounded, averaged; drawn as dots where they belong."""
+"""Learning curves are read incrementally, thinned and averaged, and drawn as braille dots."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from rldsl.monitor import curves
-from rldsl.monitor.canvas import NOTHING, Window, draw, nice_ticks, scaled, target_row, unscaled, whole_window, y_ticks
+from rldsl.monitor.canvas import NO_LINE, Window, draw, nice_ticks, scaled, target_row, unscaled, whole_window, y_ticks
 from rldsl.monitor.curves import Curve, Line, averaged, metrics_of, single
 from rldsl.store.metrics import MetricsWriter
-from tests.monitor.sessions import COLUMNS, row
+from tests.monitor.sample_sessions import COLUMNS, row
 
 
 def straight(label: str = "a", slope: float = 1.0) -> Line:
@@ -37,20 +37,20 @@ def test_a_curve_grows_with_its_file(tmp_path: Path, writer: MetricsWriter) -> N
     assert not curve.read()
 
 
-def test_points_that_are_not_known_are_left_out(tmp_path: Path, writer: MetricsWriter) -> None:
+def test_missing_and_nan_values_are_left_out(tmp_path: Path, writer: MetricsWriter) -> None:
     writer.write({**row(100, 1.0), "episode_return": None})
     writer.write({**row(200, 2.0), "episode_return": float("nan")})
     writer.write(row(300, 3.0))
     curve = Curve(tmp_path, ".")
     curve.read()
     assert curve.points("frame", "episode_return")[0].tolist() == [300]
-    assert curve.points("frame", "no such figure")[0].size == 0
+    assert curve.points("frame", "no such metric")[0].size == 0
 
 
 def test_memory_is_bounded_and_the_newest_point_is_kept(
     tmp_path: Path, writer: MetricsWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(curves, "MOST_POINTS", 16)
+    monkeypatch.setattr(curves, "MAX_POINTS", 16)
     curve = Curve(tmp_path, ".")
     for frame in range(1, 200):
         writer.write(row(frame, float(frame)))
@@ -62,7 +62,7 @@ def test_memory_is_bounded_and_the_newest_point_is_kept(
     assert (np.diff(x) > 0).all()
 
 
-def test_a_file_that_starts_over_is_read_anew(tmp_path: Path, writer: MetricsWriter) -> None:
+def test_a_replaced_file_is_read_from_its_beginning(tmp_path: Path, writer: MetricsWriter) -> None:
     curve = Curve(tmp_path, ".")
     for frame in (100, 200, 300):
         writer.write(row(frame, 1.0))
@@ -79,20 +79,20 @@ def test_the_metrics_are_those_of_the_files(tmp_path: Path, writer: MetricsWrite
     assert metrics_of([curve]) == list(COLUMNS[1:])
 
 
-def test_a_mean_has_a_band_from_the_lowest_to_the_highest() -> None:
+def test_an_averaged_line_has_the_lowest_and_highest_seed() -> None:
     x = np.array([0.0, 100.0])
     line = averaged("both", [(x, np.array([0.0, 10.0])), (x, np.array([0.0, 30.0]))])
     assert (line.y[-1], line.low[-1], line.high[-1], line.seeds) == (20.0, 10.0, 30.0, 2)
 
 
-def test_where_only_one_seed_has_come_so_far_the_mean_is_that_seed() -> None:
+def test_the_mean_is_over_the_seeds_that_reached_a_frame() -> None:
     long, short = np.array([0.0, 100.0]), np.array([0.0, 50.0])
     line = averaged("both", [(long, np.array([0.0, 10.0])), (short, np.array([0.0, 50.0]))])
     assert line.y[-1] == 10.0
     assert line.x[-1] == 100.0
 
 
-def test_a_mean_of_one_is_the_one() -> None:
+def test_the_mean_of_one_session_is_that_session() -> None:
     x, y = np.array([1.0, 2.0]), np.array([3.0, 4.0])
     assert averaged("one", [(x, y), (np.empty(0), np.empty(0))]).low is None
     assert averaged("none", []).last is None
@@ -102,14 +102,14 @@ def test_a_mean_of_one_is_the_one() -> None:
 def test_a_rising_line_goes_from_the_lower_left_to_the_upper_right() -> None:
     raster = draw([straight()], Window(0, 100, 0, 100), width=10, height=5)
     assert raster.owner[4, 0] == raster.owner[0, 9] == 0
-    assert raster.owner[0, 0] == raster.owner[4, 9] == NOTHING
-    assert raster.text(4)[0] == "⣠", "the lower left dot, and in the next column one row more"
+    assert raster.owner[0, 0] == raster.owner[4, 9] == NO_LINE
+    assert raster.text(4)[0] == "⣠", "the lower left dot, and two dots in the next column"
 
 
-def test_a_steep_line_has_no_holes() -> None:
+def test_a_steep_line_has_no_gaps() -> None:
     line = Line("step", np.array([0.0, 49.9, 50.0, 100.0]), np.array([0.0, 0.0, 100.0, 100.0]))
     raster = draw([line], Window(0, 100, 0, 100), width=10, height=6)
-    assert (raster.owner != NOTHING).any(axis=1).all()
+    assert (raster.owner != NO_LINE).any(axis=1).all()
 
 
 def test_a_line_lies_inside_its_band() -> None:
@@ -119,15 +119,15 @@ def test_a_line_lies_inside_its_band() -> None:
     assert (raster.band[raster.owner == 0] == 1).all()
 
 
-def test_where_bands_overlap_a_cell_knows_of_both() -> None:
+def test_a_cell_in_two_bands_has_the_bits_of_both() -> None:
     x = np.linspace(0, 100, 50)
     raster = draw([Line("a", x, x, x - 30, x + 30), Line("b", x, x, x - 10, x + 10)], Window(0, 100, 0, 100), 20, 9)
     assert set(raster.band.ravel().tolist()) == {0, 1, 3}
 
 
-def test_what_is_outside_of_the_window_is_not_drawn() -> None:
+def test_points_outside_of_the_window_are_not_drawn() -> None:
     raster = draw([straight()], Window(200, 300, 0, 100), width=10, height=5)
-    assert (raster.owner == NOTHING).all()
+    assert (raster.owner == NO_LINE).all()
 
 
 def test_one_point_is_a_dot() -> None:
@@ -136,13 +136,13 @@ def test_one_point_is_a_dot() -> None:
     assert (raster.owner == 0).sum() >= 1
 
 
-def test_the_window_holds_all_lines_and_the_target() -> None:
+def test_the_whole_window_contains_all_lines_and_the_target() -> None:
     window = whole_window([straight(), straight("b", -2.0)], 450.0, log=False)
     assert window.x0 == 0
     assert window.x1 == 100
     assert window.y0 < -200
     assert window.y1 > 450
-    assert target_row(450.0, window, 20) == 0 or target_row(450.0, window, 20) == 1
+    assert target_row(450.0, window, 20) in (0, 1)
     assert target_row(10_000.0, window, 20) is None
     assert whole_window([], 450.0, log=False) is None
 
@@ -154,11 +154,11 @@ def test_zoom_keeps_the_centre_and_a_move_keeps_the_width() -> None:
     assert (window.moved(0.1).x0, window.moved(0.1).x1) == (10, 110)
 
 
-def test_the_log_axis_has_a_place_for_negative_returns() -> None:
+def test_the_log_axis_is_defined_for_negative_returns() -> None:
     values = np.array([-1000.0, -1.0, 0.0, 1.0, 1000.0])
-    there = scaled(values, log=True)
-    assert (np.diff(there) > 0).all()
-    assert [unscaled(one, log=True) for one in there] == pytest.approx(values.tolist())
+    on_axis = scaled(values, log=True)
+    assert (np.diff(on_axis) > 0).all()
+    assert [unscaled(value, log=True) for value in on_axis] == pytest.approx(values.tolist())
 
 
 @pytest.mark.parametrize(("low", "high", "most", "ticks"), [(0, 100, 5, [0, 20, 40, 60, 80, 100]), (0, 0, 5, [])])
@@ -167,7 +167,7 @@ def test_ticks_are_round_numbers(low: float, high: float, most: int, ticks: list
 
 
 @pytest.mark.parametrize("log", [False, True])
-def test_labels_stand_where_their_values_are(log: bool) -> None:
+def test_labels_of_the_y_axis_are_ordered(log: bool) -> None:
     window = Window(0, 1, -50, 500, log)
     labels = y_ticks(window, 21)
     assert len(labels) >= 3

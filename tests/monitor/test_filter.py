@@ -40,19 +40,19 @@ HOPPER = {
         ("-", True),
     ],
 )
-def test_a_query_accepts_what_it_says(query: str, accepted: bool) -> None:
+def test_queries(query: str, accepted: bool) -> None:
     assert parse(query).accepts(HOPPER) is accepted
 
 
-def test_a_seed_is_compared_as_a_whole() -> None:
+def test_seeds_are_compared_exactly() -> None:
     assert not parse("seed:1").accepts({**HOPPER, "seed": "10"})
 
 
-def test_an_unknown_field_is_a_sentence_with_the_nearest() -> None:
-    with pytest.raises(FilterError, match="stat is no field; did you mean status"):
+def test_an_unknown_field_is_an_error_with_a_suggestion() -> None:
+    with pytest.raises(FilterError, match="stat is not a field; did you mean status"):
         parse("stat:failed")
 
 
-def test_an_empty_query_is_no_filter() -> None:
+def test_an_empty_query_is_false() -> None:
     assert not parse("  ")
     assert parse("a")

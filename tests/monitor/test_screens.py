@@ -1,4 +1,4 @@
-"""Curves, Log, Detail, Search, Queue, Machine, help and palette: what they show, and their keys."""
+"""The screens Curves, Log, Detail, Search, Queue and Machine, the help and the command palette."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rldsl.monitor.screens.search import leaderboard
 from rldsl.monitor.widgets.bars import SCREENS, TopBar
 from rldsl.monitor.widgets.chart import Chart
 from rldsl.store.metrics import MetricsWriter
-from tests.monitor.conftest import House
+from tests.monitor.conftest import SampleRuns
 from tests.monitor.drive import Driver, drive
-from tests.monitor.sessions import COLUMNS, row, tell
+from tests.monitor.sample_sessions import COLUMNS, append_events, row
 
 
 def curves(driver: Driver) -> CurvesScreen:
@@ -26,14 +26,14 @@ def curves(driver: Driver) -> CurvesScreen:
 
 
 async def go_to(driver: Driver, words: str) -> None:
-    """Puts the cursor on the first line with this label."""
+    """Puts the cursor on the first row with this label."""
     table = driver.app.screen.table
-    table.cursor = next(index for index, line in enumerate(table.lines) if line.label == words)
+    table.cursor = next(index for index, row in enumerate(table.rows) if row.label == words)
     await driver.settle()
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
-def test_every_screen_opens_with_its_key_and_closes_with_escape(house: House, size: tuple[int, int]) -> None:
+def test_every_screen_opens_with_its_key_and_closes_with_escape(sample: SampleRuns, size: tuple[int, int]) -> None:
     async def scenario(driver: Driver) -> None:
         for number, name in enumerate(SCREENS, 1):
             await driver.press(str(number))
@@ -45,10 +45,10 @@ def test_every_screen_opens_with_its_key_and_closes_with_escape(house: House, si
         await driver.settle()
         assert driver.app.current_mode == "curves"
 
-    drive(house.runs, scenario, size=size)
+    drive(sample.runs, scenario, size=size)
 
 
-def test_curves_of_the_trials_under_the_cursor(house: House) -> None:
+def test_curves_of_the_trials_under_the_cursor(sample: SampleRuns) -> None:
     async def scenario(driver: Driver) -> None:
         await go_to(driver, "cartpole/clips")
         await driver.press("2")
@@ -59,12 +59,12 @@ def test_curves_of_the_trials_under_the_cursor(house: House) -> None:
         assert "×2 cartpole/clips clip=0.1" in driver.text
         assert "450 target" in driver.text
         assert "╌╌╌╌" in driver.text
-        assert any(0x2800 < ord(letter) < 0x2900 for letter in driver.text), "dots"
+        assert any(0x2800 < ord(letter) < 0x2900 for letter in driver.text), "braille dots"
 
-    drive(house.runs, scenario)
+    drive(sample.runs, scenario)
 
 
-def test_the_keys_of_the_curves(house: House) -> None:
+def test_the_keys_of_the_curves(sample: SampleRuns) -> None:
     async def scenario(driver: Driver) -> None:
         await go_to(driver, "cartpole/clips")
         await driver.press("2")
@@ -88,10 +88,10 @@ def test_the_keys_of_the_curves(house: House) -> None:
         await driver.press("0")
         assert chart.window is None
 
-    drive(house.runs, scenario)
+    drive(sample.runs, scenario)
 
 
-def test_the_wheel_zooms(house: House) -> None:
+def test_the_wheel_zooms(sample: SampleRuns) -> None:
     async def scenario(driver: Driver) -> None:
         await go_to(driver, "cartpole/clips")
         await driver.press("2")
@@ -101,39 +101,39 @@ def test_the_wheel_zooms(house: House) -> None:
         chart._zoom(1.25, chart._share(60))
         assert chart.window.x1 - chart.window.x0 > whole.x1 - whole.x0
 
-    drive(house.runs, scenario)
+    drive(sample.runs, scenario)
 
 
-def test_selected_sessions_are_overlaid_and_grow(house: House) -> None:
+def test_selected_sessions_are_overlaid_and_grow(sample: SampleRuns) -> None:
     async def scenario(driver: Driver) -> None:
-        driver.app.selected = {house.path(house.alive), house.path(house.done[0])}
+        driver.app.selected = {sample.path(sample.alive), sample.path(sample.done[0])}
         await driver.press("2")
         chart = driver.app.screen.query_one(Chart)
         assert len(chart.lines) == 2
-        MetricsWriter(house.alive.metrics, COLUMNS).write(row(90_000, 333.0))
-        await driver.look()
+        MetricsWriter(sample.alive.metrics, COLUMNS).write(row(90_000, 333.0))
+        await driver.refresh()
         await driver.settle()
         assert {line.last for line in chart.lines} == {333.0, 300.0}
 
-    drive(house.runs, scenario)
+    drive(sample.runs, scenario)
 
 
-def test_without_a_log_point_the_chart_says_so(house: House) -> None:
+def test_a_chart_without_log_points_says_so(sample: SampleRuns) -> None:
     async def scenario(driver: Driver) -> None:
-        driver.app.focus_on([house.path(house.new)])
+        driver.app.focus_on([sample.path(sample.new)])
         await driver.press("2")
-        assert "no return yet" in driver.text
+        assert "no episode_return yet" in driver.text
 
-    drive(house.runs, scenario)
+    drive(sample.runs, scenario)
 
 
-def test_the_log_is_followed_and_searched(house: House) -> None:
+def test_the_log_is_followed_and_searched(sample: SampleRuns) -> None:
     async def scenario(driver: Driver) -> None:
-        driver.app.focus_on([house.path(house.failed)])
+        driver.app.focus_on([sample.path(sample.failed)])
         await driver.press("3")
         assert "Traceback: it broke" in driver.text
         assert "following" in driver.text
-        with house.failed.log.open("a") as log:
+        with sample.failed.log.open("a") as log:
             log.write("and more\n")
         await driver.until(lambda: "and more" in driver.text)
         await driver.press("g")
@@ -145,18 +145,18 @@ def test_the_log_is_followed_and_searched(house: House) -> None:
         assert "11 lines with 'line 29'" in driver.text
         screen = driver.app.screen
         assert isinstance(screen, LogScreen)
-        assert screen.lines.found == 299
+        assert screen.view.match == 299
         await driver.press("n")
-        assert screen.lines.found == 29
+        assert screen.view.match == 29
         await driver.press("N")
-        assert screen.lines.found == 299
+        assert screen.view.match == 299
         await driver.press("escape", "escape")
         assert driver.app.current_mode == "runs"
 
-    drive(house.runs, scenario)
+    drive(sample.runs, scenario)
 
 
-def test_detail_shows_spec_origin_and_journal(house: House) -> None:
+def test_detail_shows_spec_provenance_and_journal(sample: SampleRuns) -> None:
     async def scenario(driver: Driver) -> None:
         await go_to(driver, "clip=0.1")
         await driver.press("j", "enter")
@@ -165,16 +165,16 @@ def test_detail_shows_spec_origin_and_journal(house: House) -> None:
         assert not driver.line("agent.gamma").lstrip().startswith("◆")
         for words in ("Spec", "Provenance", "none yet", "Journal", "started", "checkpoint", "done"):
             assert words in driver.text
-        assert "differs from its siblings" not in driver.text
+        assert "differs between the trials" not in driver.text
         await driver.press("G")
-        assert "differs from its siblings" in driver.text
+        assert "differs between the trials" in driver.text
         await driver.press("g", "j", "k")
         assert "Spec" in driver.text
 
-    drive(house.runs, scenario, size=(140, 40))
+    drive(sample.runs, scenario, size=(140, 40))
 
 
-def test_the_leaderboard_has_the_best_first(house: House) -> None:
+def test_the_leaderboard_has_the_best_first(sample: SampleRuns) -> None:
     async def scenario(driver: Driver) -> None:
         await driver.press("5")
         board = driver.app.screen.query_one(DataTable)
@@ -186,44 +186,44 @@ def test_the_leaderboard_has_the_best_first(house: House) -> None:
         assert driver.app.current_mode == "curves"
         assert len(driver.app.chosen()) == 2
 
-    drive(house.runs, scenario)
+    drive(sample.runs, scenario)
 
 
-def test_a_higher_rung_comes_before_a_better_score_and_a_failure_last(house: House) -> None:
+def test_a_higher_rung_comes_before_a_better_score_and_a_failure_last(sample: SampleRuns) -> None:
     async def scenario(driver: Driver) -> None:
-        before = leaderboard(driver.app.seen.values())
+        before = leaderboard(driver.app.sessions.values())
         worst, best = before[-1], before[0]
         for one in worst.sessions:
-            tell(driver.app.index.followed[one.path].directory, ("rung", {"rung": 2}))
+            append_events(driver.app.index.trackers[one.path].directory, ("rung", {"rung": 2}))
         for one in best.sessions:
-            tell(driver.app.index.followed[one.path].directory, ("failed", {"reason": "it broke"}))
-        await driver.look()
+            append_events(driver.app.index.trackers[one.path].directory, ("failed", {"reason": "it broke"}))
+        await driver.refresh()
         await driver.press("5")
-        after = leaderboard(driver.app.seen.values())
+        after = leaderboard(driver.app.sessions.values())
         assert [one.trial for one in after] == [worst.trial, before[1].trial, best.trial]
         assert "rung" in driver.text
 
-    drive(house.runs, scenario)
+    drive(sample.runs, scenario)
 
 
-def test_without_a_search_the_screen_says_what_one_is(tmp_path: object, house: House) -> None:
+def test_without_a_search_the_screen_says_so(sample: SampleRuns) -> None:
     async def scenario(driver: Driver) -> None:
         await driver.press("5")
-        assert "no search here" in driver.text
+        assert "no sessions of a search yet" in driver.text
 
-    drive(house.runs / "nothing", scenario)
+    drive(sample.runs / "nothing", scenario)
 
 
-def test_without_a_queue_the_screen_says_so(house: House) -> None:
+def test_without_a_queue_the_screen_says_so(sample: SampleRuns) -> None:
     async def scenario(driver: Driver) -> None:
         await driver.press("6")
-        assert "no queue here" in driver.text
+        assert "no queue:" in driver.text
 
-    drive(house.runs, scenario)
+    drive(sample.runs, scenario)
 
 
-def test_the_queue_is_joined_with_our_sessions(house: House) -> None:
-    tell(house.new, ("submitted", {"place": "slurm", "job_id": "4711"}))
+def test_the_queue_shows_the_sessions_of_each_job(sample: SampleRuns) -> None:
+    append_events(sample.new, ("submitted", {"place": "slurm", "job_id": "4711"}))
     rows = [
         QueueRow("slurm", "4711", "pending", "Priority", "ppo"),
         QueueRow("slurm", "9", "running", "on n1", "other"),
@@ -232,16 +232,16 @@ def test_the_queue_is_joined_with_our_sessions(house: House) -> None:
     async def scenario(driver: Driver) -> None:
         await driver.press("6")
         await driver.until(lambda: "Priority" in driver.text)
-        assert house.new.id in driver.line("4711")
+        assert sample.new.id in driver.line("4711")
         assert "2 jobs" in driver.text
         await driver.press("j", "k", "enter")
         assert driver.app.current_mode == "detail"
-        assert [one.status.session for one in driver.app.chosen()] == [house.new.id]
+        assert [one.status.session for one in driver.app.chosen()] == [sample.new.id]
 
-    drive(house.runs, scenario, queue=Queue({"SLURM": lambda: rows}))
+    drive(sample.runs, scenario, queue=Queue({"SLURM": lambda: rows}))
 
 
-def test_the_machine_shows_what_it_measures(house: House) -> None:
+def test_the_machine_screen_shows_the_usage(sample: SampleRuns) -> None:
     gpu = Gpu("L4", 0.5, 2**30, 2**34)
     usage = Usage((0.25, 1.0), (1.0, 2.0, 3.0), (2**30, 2**33), (0, 0), (2**40, 2**41), (gpu,))
 
@@ -252,25 +252,25 @@ def test_the_machine_shows_what_it_measures(house: House) -> None:
         for words in (" 25%", "100%", "1 GiB of 8 GiB", "L4", "1 TiB of 2 TiB", "load 1.00 2.00 3.00"):
             assert words in driver.text
 
-    drive(house.runs, scenario)
+    drive(sample.runs, scenario)
 
 
-def test_this_machine_can_be_measured(house: House) -> None:
-    usage = read_usage(house.runs)
+def test_usage_of_this_machine(sample: SampleRuns) -> None:
+    usage = read_usage(sample.runs)
     assert usage.cores
     assert 0 < usage.memory[0] < usage.memory[1]
     assert 0 < usage.disk[0] <= usage.disk[1]
-    assert read_usage(house.runs / "gone").disk is None
+    assert read_usage(sample.runs / "gone").disk is None
 
 
-def test_cards_that_do_not_know_their_figures_are_shown_all_the_same() -> None:
+def test_unknown_values_of_nvidia_smi_count_as_zero() -> None:
     assert parse_gpus("NVIDIA L4, 50, 1024, 23034\nold, [N/A], 1, 2\nnonsense\n") == [
         Gpu("NVIDIA L4", 0.5, 2**30, 23034 * 2**20),
         Gpu("old", 0.0, 2**20, 2 * 2**20),
     ]
 
 
-def test_help_lists_every_key(house: House) -> None:
+def test_help_lists_every_key(sample: SampleRuns) -> None:
     async def scenario(driver: Driver) -> None:
         await driver.press("question_mark")
         assert isinstance(driver.app.screen, Help)
@@ -279,22 +279,22 @@ def test_help_lists_every_key(house: House) -> None:
         assert driver.app.current_mode == "runs"
         assert not isinstance(driver.app.screen, Help)
 
-    drive(house.runs, scenario)
+    drive(sample.runs, scenario)
     for key in ("c ", "r ", "d ", "t ", "y ", "?", "q ", "/", "o O", "space", "enter", "m M", "f ", "ctrl+p", "ctrl+t"):
         assert f"  {key}" in HELP
 
 
-def test_the_palette_finds_orders_and_metrics(house: House) -> None:
+def test_the_palette_finds_orders_and_metrics(sample: SampleRuns) -> None:
     async def scenario(driver: Driver) -> None:
         await driver.press("ctrl+p")
         await driver.pilot.press(*"sort by return")
         await driver.pilot.pause(0.5)
         await driver.pilot.press("enter")
-        await driver.until(lambda: driver.app.outline.order == "return")
+        await driver.until(lambda: driver.app.session_tree.order == "return")
         await driver.press("2", "ctrl+p")
         await driver.pilot.press(*"curve of entropy")
         await driver.pilot.pause(0.5)
         await driver.pilot.press("enter")
         await driver.until(lambda: curves(driver).metric == "entropy")
 
-    drive(house.runs, scenario)
+    drive(sample.runs, scenario)

@@ -13,8 +13,7 @@ from rldsl.nets import ActorCritic, Gaussian, QNetwork, greedy, gumbel_noise, ma
 from rldsl.nets.acting import NumpyActor, TorchActor
 from rldsl.nets.mlp import MLPTrunk
 from rldsl.spec.net import MLP, Conv, Net, Recurrent
-
-from .conftest import Generators
+from tests.nets.conftest import Generators
 
 M, N = 3, 4
 DISCRETE, CONTINUOUS = Discrete(5), Continuous(-np.ones(2), np.ones(2))

@@ -10,8 +10,7 @@ from rldsl.envs.contract import Discrete, Spaces
 from rldsl.nets import ActorCritic
 from rldsl.nets.init import draw_bias, draw_weight, hidden_gain
 from rldsl.spec.net import MLP, Conv, Init, Net, Recurrent
-
-from .conftest import Generators
+from tests.nets.conftest import Generators
 
 
 @pytest.mark.parametrize("shape", [(64, 8), (8, 64), (16, 16)])

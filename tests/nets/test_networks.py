@@ -15,8 +15,7 @@ from rldsl.nets import ActorCritic, Gaussian, Network, QNetwork
 from rldsl.nets.mlp import MLPTrunk
 from rldsl.spec.errors import SpecError
 from rldsl.spec.net import MLP, Conv, Net, Recurrent
-
-from .conftest import Generators
+from tests.nets.conftest import Generators
 
 M, T, N = 2, 3, 4
 IMAGE = (2, 12, 12)

@@ -15,8 +15,7 @@ from rldsl.nets.recurrent import RecurrentTrunk
 from rldsl.nets.trunk import Trunk
 from rldsl.spec.errors import SpecError
 from rldsl.spec.net import MLP, Conv, Net, Recurrent
-
-from .conftest import Generators
+from tests.nets.conftest import Generators
 
 ACTIVATIONS = {
     "tanh": nn.Tanh,

@@ -148,7 +148,9 @@ agents: st.SearchStrategy[Agent] = st.just(Random()) | st.builds(
     optimizer=optimizers,
 )
 budgets = st.builds(Budget, frames=st.integers(512, 10**9), log_every=frames, checkpoint_every=frames)
-evaluations = st.none() | st.builds(Evaluation, every=counts, episodes=small, deterministic=st.booleans())
+rarely = st.integers(10**10, 10**12)
+"""Frames between evaluations: never finer than a log interval."""
+evaluations = st.none() | st.builds(Evaluation, every=rarely, episodes=small, deterministic=st.booleans())
 
 
 def listed(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Grid | Choice]:

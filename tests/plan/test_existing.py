@@ -31,13 +31,13 @@ def planned(runs: Path, planned: Row) -> PlannedSession:
 
 def test_what_is_not_there_is_new(tmp_path: Path) -> None:
     one = planned(tmp_path / "runs", row())
-    assert (one.report.state, one.left) == ("new", 1000)
+    assert (one.state, one.frames_left) == ("new", 1000)
     assert not (tmp_path / "runs").exists()
 
 
 def test_a_session_that_was_made_and_never_started_is_new(tmp_path: Path) -> None:
     directory(tmp_path, row())
-    assert planned(tmp_path, row()).report.state == "new"
+    assert planned(tmp_path, row()).state == "new"
 
 
 @pytest.mark.parametrize(
@@ -55,22 +55,22 @@ def test_the_journal_says_how_a_session_stands(tmp_path: Path, events: list[str]
     for event in events:
         made.journal.append(event, frame=400)
     one = planned(tmp_path, row())
-    assert (one.report.state, one.left) == (state, left)
+    assert (one.state, one.frames_left) == (state, left)
 
 
 def test_a_session_that_a_live_process_holds_is_running(tmp_path: Path) -> None:
     made = directory(tmp_path, row())
     with made.claim():
         made.journal.append("started", frame=0)
-        assert planned(tmp_path, row()).report.state == "running"
-    assert planned(tmp_path, row()).report.state == "resume"
+        assert planned(tmp_path, row()).state == "running"
+    assert planned(tmp_path, row()).state == "resume"
 
 
 def test_only_the_same_work_counts_as_there(tmp_path: Path) -> None:
     directory(tmp_path, row()).journal.append("done", frame=1000)
-    assert planned(tmp_path, row()).report.state == "done"
-    assert planned(tmp_path, row(frames=1001)).report.state == "new"
-    assert [one.report.state for one in Existing(tmp_path).planned(row(seeds=2))] == ["done", "new"]
+    assert planned(tmp_path, row()).state == "done"
+    assert planned(tmp_path, row(frames=1001)).state == "new"
+    assert [one.state for one in Existing(tmp_path).planned(row(seeds=2))] == ["done", "new"]
 
 
 def finished(runs: Path, planned: Row, seconds: float) -> None:

@@ -34,7 +34,7 @@ from rldsl.spec.budget import Budget, Evaluation
 from rldsl.spec.compute import Compute
 from rldsl.spec.experiment import Trial
 from rldsl.spec.schedule import Schedule
-from rldsl.store.session_dir import StateReport
+from rldsl.store.session_state import SessionState
 
 AGENTS: tuple[Agent, ...] = (Reinforce(), A2C(), PPO(), Sarsa())
 CARTPOLE = Classic("CartPole-v1", num_envs=4)
@@ -110,7 +110,7 @@ def test_a_number_and_a_schedule_go_together() -> None:
         {"env": Classic("Acrobot-v1", num_envs=4)},
         {"budget": Budget(2_000_000)},
         {"budget": Budget(1_000_000, log_every=7)},
-        {"evaluation": Evaluation(1000)},
+        {"evaluation": Evaluation(10_000)},
         {"compute": Compute(device="cuda")},
         {"compute": Compute(compile="off")},
         {"compute": Compute(threads=2)},
@@ -159,7 +159,7 @@ def planned_sessions(seeds: int, agent: Agent | None = None, frames: list[int] |
     made = experiment("x").env(CARTPOLE).agent(agent or PPO()).frames(1e6).seeds(seeds).build()
     row: Row = next(make_plan([Overridden(made)]).rows())
     at = frames or [0] * seeds
-    return [PlannedSession(row, seed, row.directory(seed), StateReport(frame=at[seed])) for seed in row.seeds]
+    return [PlannedSession(row, seed, row.directory(seed), SessionState(frame=at[seed])) for seed in row.seeds]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from rldsl import PPO, Classic, Random, SpecError, experiment, grid
 from rldsl.plan.overrides import Options, apply, parse_set
 from rldsl.plan.plan import Plan, load_plan, make_plan
+from rldsl.spec.base import SCHEMA
 from rldsl.store.errors import StoreError
 from rldsl.store.plan_file import read_plan, save_plan, write_plan
 
@@ -70,9 +71,19 @@ def test_a_trial_that_makes_no_sense_is_refused(file: Path) -> None:
 
 
 def test_a_plan_of_another_schema_is_refused(file: Path) -> None:
-    file.write_text(file.read_text().replace('"schema": 1', '"schema": 99', 1))
+    file.write_text(file.read_text().replace(f'"schema": {SCHEMA}', '"schema": 99', 1))
     with pytest.raises(SpecError, match=r"has schema 99, this version has \d+: make it anew"):
         load_plan(file)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [('"seeds": [0, 1]', '"seeds": [0, -1]'), ('"differs"', '"differz"'), ('"overrides"', '"overridez"')],
+)
+def test_a_plan_with_damaged_fields_is_one_sentence(file: Path, good: str, bad: str) -> None:
+    file.write_text(file.read_text().replace(good, bad))
+    with pytest.raises(StoreError, match=r"the plan .*frozen\.json is damaged: "):
+        list(load_plan(file).rows())
 
 
 def test_a_plan_that_is_cut_short_is_refused(file: Path) -> None:

@@ -27,8 +27,7 @@ from rldsl.spec.optimizer import Optimizer
 from rldsl.spec.schedule import Schedule
 from rldsl.spec.search import Dimension, Grid, Nevergrad, Search
 from rldsl.spec.session import Session
-
-from .strategies import experiments
+from tests.plan.strategies import experiments
 
 NO_PART_OF_THE_WORK = ("budget.checkpoint_every", "compute")
 """The fields of a trial that identity ignores, with all that is in them."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from project import Project
 
+from tests.project import Project
 from tests.slurm.cluster import Cluster, possible
 from tests.slurm.lab import Lab
 

@@ -8,8 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from project import Project, events, until
-
+from tests.project import Project, events, until
 from tests.slurm.cluster import Cluster
 
 AGENT = """
@@ -91,13 +90,13 @@ class Lab:
         return {one["seed"]: one for one in json.loads(done.stdout)}
 
     @property
-    def tickets(self) -> list[dict[str, Any]]:
+    def records(self) -> list[dict[str, Any]]:
         path = self.runs / ".jobs" / "tickets.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     @property
     def jobs(self) -> list[str]:
-        return [ticket["job_id"] for ticket in self.tickets]
+        return [record["job_id"] for record in self.records]
 
     def seed(self, number: int, runs: Path | None = None) -> Path:
         (path,) = (runs or self.runs).glob(f"*/*/seed-{number}")

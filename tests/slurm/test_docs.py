@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from project import ROOT
 
 from tests.docs import test_commands
 from tests.docs.documents import blocks
+from tests.project import ROOT
 from tests.slurm.cluster import Cluster
 
 PAGE = ROOT / "docs" / "slurm.md"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from project import until
 
+from tests.project import until
 from tests.slurm.lab import Lab
 
 TOKEN = "hf_" + "PlantedTokenThatNobodyMaySee1234"

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
-from project import rows, until, work
 
 from rldsl.launch.slurm_queue import job_states
+from tests.project import rows, until, work
 from tests.slurm.lab import Lab
 
 
@@ -44,11 +44,11 @@ def test_an_array_of_twenty_runs_as_many_at_a_time_as_the_launcher_says(lab: Lab
 def test_a_pack_is_one_job(lab: Lab) -> None:
     lab.launcher(members=2)
     lab.train("--only", "slow", "--frames", 200)
-    assert len(lab.jobs) == 1 and len(lab.tickets[0]["sessions"]) == 2
+    assert len(lab.jobs) == 1 and len(lab.records[0]["sessions"]) == 2
     assert "done" in lab.events(0) and "done" in lab.events(1)
 
 
-def test_a_session_that_fails_says_why_and_is_submitted_again(lab: Lab) -> None:
+def test_a_session_that_fails_says_why_and_resume_submits_it_again(lab: Lab) -> None:
     words = ("--only", "slow", "--seeds", 1, "--set", "agent.wrong=true")
     said = lab.train(*words, fails=True)
     assert "ValueError: kaboom" in said
@@ -56,7 +56,9 @@ def test_a_session_that_fails_says_why_and_is_submitted_again(lab: Lab) -> None:
     assert (status["state"], status["reason"]) == ("failed", "ValueError: kaboom")
     lab.until_gone()
     until(lambda: job_states(lab.jobs)[lab.jobs[0]].reason == "exit 1")
-    assert "submitted 1 session" in lab.train(*words, "--detach")
+    said = lab.train(*words, "--detach")
+    assert "1 session failed before; `resume` retries it" in said and "submitted" not in said
+    assert "submitted 1 session" in lab.command("resume", "--on", "lab", *words, "--detach")
 
 
 def test_a_job_that_fails_before_its_session_begins_shows_what_slurm_has_of_it(lab: Lab) -> None:

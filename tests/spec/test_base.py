@@ -128,7 +128,7 @@ def test_json_round_trips_exactly() -> None:
         agent=PPO(gamma=0.1 + 0.2, lr=1 / 3, net=MLP((7, 8, 9))),
         env=Gym("pkg:Mine-v0", kwargs={"deep": {"list": [1, 2.5, None, "é"]}}),
         budget=Budget(1e6, checkpoint_every=3),
-        evaluation=Evaluation(1000),
+        evaluation=Evaluation(10_000),
     )
     again = Trial.parse(json.loads(json.dumps(made.data())))
     assert again == made
@@ -165,7 +165,7 @@ def test_the_json_schema_has_every_kind_and_every_description() -> None:
             for name, field in model.model_fields.items():
                 assert name == "kind" or described[model.__name__][name]["description"] == field.description
     assert {"PPO", "Random", "MuJoCo", "Recurrent", "AdamW", "Steps", "Asha", "IntUniform"} <= described.keys()
-    assert schema["properties"]["budget"]["description"] == "How long"
+    assert schema["properties"]["budget"]["description"] == "Training budget and log interval"
 
 
 def test_every_reference_of_the_json_schema_leads_somewhere() -> None:

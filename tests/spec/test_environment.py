@@ -61,6 +61,6 @@ def test_what_is_wrong_is_one_sentence(make: object, sentence: str) -> None:
 
 def test_a_backend_that_is_not_installed_is_said_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rldsl.spec.environment.find_spec", lambda name: None)
-    missing = "EnvPool is not installed; pip install 'rldsl[envpool]' brings it"
+    missing = "EnvPool is not installed; install it with pip install 'rldsl[envpool]'"
     assert Box2D("LunarLander-v3", backend="envpool").missing() == missing
     assert Box2D("LunarLander-v3").missing() is None

@@ -34,7 +34,7 @@ def test_the_frames_hold_at_least_one_batch() -> None:
 
 
 def test_a_shared_trunk_has_no_critic_of_its_own() -> None:
-    with pytest.raises(SpecError, match=r"PPO\.critic_net is of no use with shared=True"):
+    with pytest.raises(SpecError, match=r"PPO\.critic_net has no effect with shared=True"):
         trial(shared=True, critic_net=MLP())
 
 

@@ -13,6 +13,7 @@ from rldsl.plan.expand import expand
 from rldsl.spec.base import Spec
 from rldsl.spec.budget import Budget
 from rldsl.spec.experiment import Experiment, Trial
+from rldsl.spec.session import Session
 
 
 class OnlyButtons(Agent, frozen=True):
@@ -78,7 +79,8 @@ def test_a_users_own_kinds_plan_like_the_built_in_ones() -> None:
     built = experiment("mine").env(Maze("round")).agent(OnlyButtons()).frames(1e3).build()
     (planned,) = expand(built)
     assert built.name == "mine/only-buttons"
-    assert planned.trial.directory == f"round/only-buttons-{planned.trial.id}"
+    session = Session(experiment=built.name, trial=planned.trial, seed=0)
+    assert session.directory == f"round/only-buttons-{planned.trial.id}/seed-0"
 
 
 def test_a_users_own_settings_are_part_of_the_identity() -> None:

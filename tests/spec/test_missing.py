@@ -28,7 +28,7 @@ def test_most_environments_lack_nothing() -> None:
 
 def test_without_the_extra_every_task_lacks_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mujoco_playground", None)
-    sentence = "MuJoCo Playground is not installed; pip install 'rldsl[playground]' brings it"
+    sentence = "MuJoCo Playground is not installed; install it with pip install 'rldsl[playground]'"
     assert Playground("CartpoleBalance").missing() == Playground("Go1Getup").missing() == sentence
 
 
@@ -38,7 +38,7 @@ def test_robots_need_their_models_and_other_tasks_do_not(package: Path) -> None:
     for id in ("Go1Getup", "PandaPickCube"):
         lacks = Playground(id).missing()
         assert lacks is not None
-        assert lacks.startswith(f"its robot models are not in {models}; with a network, python -c ")
+        assert lacks.startswith(f"its robot models are not in {models}; download them with python -c ")
     models.mkdir(parents=True)
     assert Playground("Go1Getup").missing() is None
 

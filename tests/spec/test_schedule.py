@@ -65,8 +65,8 @@ def test_every_value_that_a_schedule_takes_is_in_the_domain_of_its_field(given: 
         (lambda: Linear(1.0, over="soon"), r"Linear\.over should be a whole number, got 'soon'"),
         (lambda: Linear(1.0, over=2.5), r"Linear\.over should be a whole number, got 2\.5"),
         (lambda: Steps((1, 2), (1, 2)), "Steps needs one value more than boundaries, got 2 and 2"),
-        (lambda: Steps((2, 1), (1, 2, 3)), r"Steps\.boundaries should rise, got \[2, 1\]"),
-        (lambda: Steps((2, 2), (1, 2, 3)), r"Steps\.boundaries should rise, got \[2, 2\]"),
+        (lambda: Steps((2, 1), (1, 2, 3)), r"Steps\.boundaries should be increasing, got \[2, 1\]"),
+        (lambda: Steps((2, 2), (1, 2, 3)), r"Steps\.boundaries should be increasing, got \[2, 2\]"),
         (lambda: Steps((), (1,)), r"Steps\.boundaries .*at least 1 item"),
     ],
 )

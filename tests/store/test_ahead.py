@@ -9,8 +9,7 @@ import pytest
 from rldsl.store import load_checkpoint, save_checkpoint
 from rldsl.store.ahead import AHEAD, SegmentsAhead
 from rldsl.store.append_only_ring import SEGMENTS, AppendOnlyRing
-
-from .test_growing import Ring
+from tests.store.test_append_only_ring import Ring
 
 LARGE = 32
 """Segments, of 5 rows each."""
@@ -24,8 +23,8 @@ class LargeRing(Ring):
     def grow(self, count: int, ahead: SegmentsAhead) -> None:
         for _ in range(count):
             self.write(1)
-            ahead.look(self.state()["ring"])
-            ahead.settle()
+            ahead.maybe_flush(self.state()["ring"])
+            ahead.wait()
 
 
 def inodes(folder: Path) -> dict[int, str]:
@@ -70,9 +69,9 @@ def test_a_segment_is_what_it_was_when_it_was_finished(tmp_path: Path) -> None:
     """Though the ring may go round before the disk has it."""
     ring, ahead = LargeRing(), SegmentsAhead(tmp_path)
     ring.write(6)
-    ahead.look(ring.state()["ring"])
+    ahead.maybe_flush(ring.state()["ring"])
     ring.rows[:5] = 99
-    ahead.settle()
+    ahead.wait()
     ring.rows[:5] = [[number] * 3 for number in range(5)]
     save_checkpoint(tmp_path, 1, ring.state())
     ahead.close()
@@ -124,6 +123,6 @@ def test_a_small_ring_waits_for_its_checkpoint(tmp_path: Path) -> None:
     ring, ahead = Ring(), SegmentsAhead(tmp_path)
     ring.write(50)
     assert ring.state()["ring"].segments == SEGMENTS
-    ahead.look(ring.state()["ring"])
+    ahead.maybe_flush(ring.state()["ring"])
     ahead.close()
     assert not (tmp_path / AHEAD).exists() and not ring.saved

@@ -155,7 +155,7 @@ SAVE = """
     import sys
     from pathlib import Path
     from rldsl.store import save_checkpoint
-    from tests.store.test_growing import Ring
+    from tests.store.test_append_only_ring import Ring
     ring = Ring()
     for frame in range(1, 100_000):
         ring.write(7)

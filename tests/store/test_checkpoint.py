@@ -124,7 +124,7 @@ def test_loaded_arrays_are_the_readers_own(tmp_path):
         (np.zeros(2, [("a", "i4")]), "an array of"),
         (b"bytes", "agent/thing, which is a bytes"),
         ({1, 2}, "which is a set"),
-        ({3: 4}, "only text as keys"),
+        ({3: 4}, "keys of a checkpoint must be strings"),
     ],
 )
 def test_refuses_what_it_could_not_give_back(tmp_path, value, name):

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rldsl.store.journal import Garbage, Journal, JournalReader, JournalState, fold, read_journal
+from rldsl.store.journal import Garbage, Journal, JournalReader, fold, read_journal
+from rldsl.store.session_state import SessionState
 
 TWO_LIVES = [
     {"time": 100.0, "event": "created"},
@@ -30,12 +31,12 @@ def test_append_then_read(tmp_path):
 
 def test_no_journal_is_no_events(tmp_path):
     assert read_journal(tmp_path / "none") == []
-    assert fold([]) == JournalState()
+    assert fold([]) == SessionState()
 
 
 def test_fold_adds_up_lives():
     state = fold(TWO_LIVES)
-    assert (state.status, state.last, state.lives, state.frame, state.checkpoint_frame) == (
+    assert (state.status, state.last_event, state.attempts, state.frame, state.checkpoint_frame) == (
         "done",
         "done",
         2,
@@ -54,7 +55,7 @@ def test_a_restart_from_an_earlier_checkpoint_sets_the_frame_back():
     state = fold([*TWO_LIVES[:3], {"time": 240, "event": "stopped", "frame": 6000, "reason": "time limit"}])
     assert (state.status, state.frame, state.reason, state.seconds) == ("stopped", 6000, "time limit", 40)
     state = fold([TWO_LIVES[3]], state)
-    assert (state.status, state.frame, state.reason, state.lives) == ("started", 5000, None, 2)
+    assert (state.status, state.frame, state.reason, state.attempts) == ("started", 5000, None, 2)
 
 
 def test_failure_keeps_its_reason():
@@ -77,7 +78,7 @@ def test_garbage_is_kept_and_counted(tmp_path, line):
     path.write_text(f'{{"event": "created"}}\n{line}\n{{"event": "started"}}\n')
     events = read_journal(path)
     assert events[1] == Garbage(line)
-    assert (fold(events).garbage, fold(events).status) == (1, "started")
+    assert (fold(events).unreadable, fold(events).status) == (1, "started")
 
 
 def test_facts_of_a_wrong_type_are_ignored():
@@ -85,7 +86,7 @@ def test_facts_of_a_wrong_type_are_ignored():
         {"event": "started", "time": "noon", "frame": "many"},
         {"event": "done", "time": None, "frame": True, "seconds": float("nan")},
     ]
-    assert fold(odd)[:4] == ("done", "done", 1, 0)
+    assert (fold(odd).status, fold(odd).last_event, fold(odd).attempts, fold(odd).frame) == ("done", "done", 1, 0)
     assert fold(odd).seconds == 0
     huge = [
         {"event": "started", "time": 10**400, "frame": float("inf")},
@@ -113,4 +114,4 @@ def test_a_reader_starts_over_with_a_new_journal(tmp_path):
     reader.read_new()
     path.write_text('{"event": "created"}\n')
     assert reader.read_new() == [{"event": "created"}]
-    assert (reader.state.status, reader.state.lives) == ("created", 0)
+    assert (reader.state.status, reader.state.attempts) == ("created", 0)

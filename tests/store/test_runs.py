@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from rldsl.store import Runs, SessionDir, SessionNotFound, StoreError
+from rldsl.spec.errors import SpecError
+from rldsl.spec.session import session_directory
+from rldsl.store import Runs, SessionDir, SessionNotFound
 
 PLACES = [
-    Runs.relative("ant", "sac", "ffee00", 0),
-    Runs.relative("hopper", "ppo", "abc123", 2),
-    Runs.relative("hopper", "ppo", "abc123", 10),
-    Runs.relative("hopper", "ppo-search", "abd999", 0),
+    session_directory("ant", "sac", "ffee00", 0),
+    session_directory("hopper", "ppo", "abc123", 2),
+    session_directory("hopper", "ppo", "abc123", 10),
+    session_directory("hopper", "ppo-search", "abd999", 0),
 ]
 
 
@@ -61,8 +63,8 @@ def test_find_says_what_it_could_have_been(runs):
 
 @pytest.mark.parametrize("slug", ["ALE/Pong", "..", ".hidden"])
 def test_names_that_would_leave_the_layout(slug):
-    with pytest.raises(StoreError, match="cannot be the name of a directory"):
-        Runs.relative(slug, "ppo", "abc", 0)
+    with pytest.raises(SpecError, match="cannot be the name of a directory"):
+        session_directory(slug, "ppo", "abc", 0)
 
 
 def test_importing_the_store_imports_nothing_heavy():

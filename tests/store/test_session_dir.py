@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from rldsl.store import AlreadyRunning, CannotWrite, Runs, SessionDir, StateReport, StoreError, claim
+from rldsl.spec.session import session_directory
+from rldsl.store import AlreadyRunning, CannotWrite, SessionDir, StoreError, claim
 from rldsl.store.processes import host_name, is_alive, start_time
 
-PLACE = Runs.relative("hopper", "ppo", "abc123", 0)
+PLACE = session_directory("hopper", "ppo", "abc123", 0)
 
 HOLD = """
     import sys
@@ -35,7 +36,7 @@ def test_create(session, tmp_path):
     assert session.read_session() == {"schema": 1, "id": "abc123-s0"}
     assert session.config.read_text() == "PPO.gamma = 0.9\n"
     assert (session.id, session.trial, session.seed) == ("abc123-s0", "abc123", 0)
-    assert session.report() == StateReport("new")
+    assert session.read_state().state == "new"
     assert sorted(path.name for path in session.path.iterdir()) == ["config.gin", "journal.jsonl", "session.json"]
 
 
@@ -87,12 +88,12 @@ def test_states(session):
     journal.append("started", frame=0)
     assert session.state() == "resume"  # nobody holds it: its process was killed
     journal.append("stopped", frame=10, reason="time limit")
-    assert session.report()[:2] == ("resume", 10)
+    assert (session.state(), session.read_state().frame) == ("resume", 10)
     journal.append("failed", frame=12, reason="nan in loss")
     with journal.path.open("a") as file:
         file.write("rubbish\n")
-    report = session.report()
-    assert (report.state, report.frame, report.reason, report.lives, report.garbage) == (
+    state = session.read_state()
+    assert (state.state, state.frame, state.reason, state.attempts, state.unreadable) == (
         "failed",
         12,
         "nan in loss",
@@ -151,6 +152,7 @@ def test_a_forked_worker_does_not_hold_the_session(session):
     with session.claim():
         release.set()
     worker.join()
+    assert worker.exitcode == 0
 
 
 def test_a_pid_that_came_back_is_another_process(session):
@@ -195,5 +197,5 @@ def test_reading_a_state_is_cheap(session):
         session.journal.append(event, frame=5)
     begin = time.process_time()
     for _ in range(500):
-        session.report()
+        session.read_state()
     assert (time.process_time() - begin) / 500 < 500e-6  # a bound for a busy machine

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from agents.tiny import Secret
-from project import rows
 
 from rldsl import (
     A2C,
@@ -35,6 +33,8 @@ from rldsl.spec.experiment import Trial
 from rldsl.spec.session import Session
 from rldsl.store.provenance import Provenance, collect
 from rldsl.train.pack import Pack, open_directories
+from tests.agents.tiny import Secret
+from tests.project import rows
 
 CARTPOLE = Classic("CartPole-v1", num_envs=2)
 PENDULUM = Classic("Pendulum-v1", num_envs=2)
@@ -86,7 +86,7 @@ APART: dict[str, tuple[Any, Any, Any]] = {
     "temperature": (1.0, Linear(1.0, 0.1), 0.5),
     "tau": (0.01, 0.1, 1.0),
     "alpha": (None, None, None),
-    "first_alpha": (0.1, 1.0, 0.5),
+    "init_alpha": (0.1, 1.0, 0.5),
     "target_entropy": (-2.0, None, 0.3),
     "entropy_ratio": (0.5, 0.9, 0.2),
 }

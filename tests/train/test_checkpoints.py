@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from agents.tiny import Bandit
-from project import events
 
 from rldsl import PPO
 from rldsl.agents.base import AgentContext
@@ -16,8 +14,9 @@ from rldsl.envs.classic import make
 from rldsl.spec.session import Session
 from rldsl.store.checkpoint import checkpoint_frames, load_checkpoint
 from rldsl.train.pack import Pack
-
-from .packs import PPO_SMALL, curve, session, train
+from tests.agents.tiny import Bandit
+from tests.project import events
+from tests.train.packs import PPO_SMALL, curve, session, train
 
 SLOW = PPO_SMALL.with_(lr=1e-4)
 """Learns so little that chance decides when it is best: not at the end."""

@@ -1,20 +1,21 @@
-"""Evaluation: episodes without learning, on environments of their own, that change nothing of the training."""
+"""Evaluation: episodes without learning, in environments of their own, which do not change the training."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from agents.tiny import Bandit, Chain
-from project import work
 
-from rldsl import PPO, Agent, Environment
-from rldsl.spec.budget import Evaluation
+from rldsl import PPO, Agent, Environment, SpecError, experiment
+from rldsl.spec.budget import Budget, Evaluation
+from rldsl.spec.experiment import Trial
 from rldsl.spec.session import Session
-
-from .lives import Lives
-from .packs import CASES, curve, session, train
+from tests.agents.tiny import Bandit, Chain
+from tests.project import work
+from tests.train.attempts import Attempts
+from tests.train.packs import CASES, PPO_SMALL, curve, session, train
 
 EVERY_128 = Evaluation(128, episodes=3)
 
@@ -34,14 +35,49 @@ def test_training_is_the_same_with_and_without_evaluation(name: str, determinist
     assert not np.isnan(curve(evaluated)["eval_return"][-1])
 
 
-def test_the_columns_are_empty_until_the_first_evaluation_and_then_tell_of_the_latest(tmp_path: Path) -> None:
+def test_results_appear_at_the_log_point_after_the_evaluation(tmp_path: Path) -> None:
     agent = PPO(rollout=8, minibatch=32)
     env = Chain(num_envs=4)
     pack = train(tmp_path, session(agent, env, frames=512, log_every=32, evaluation=Evaluation(128)))
     points = curve(pack.directories[0].path)
-    evaluated = points["frame"] >= 128
+    evaluated = points["frame"] > 128
     assert np.isnan(points["eval_return"][~evaluated]).all()
     assert set(points["eval_return"][evaluated]) == {1.0} and set(points["eval_length"][evaluated]) == {5.0}
+
+
+def test_an_evaluation_waits_for_the_end_of_the_iteration(tmp_path: Path) -> None:
+    """An iteration of 128 frames, with a log point and an evaluation due every 64."""
+    agent = PPO_SMALL.with_(rollout=64)
+    path = train(tmp_path, session(agent, frames=384, log_every=64, evaluation=Evaluation(64))).directories[0].path
+    results = curve(path)["eval_return"]
+    assert np.isnan(results[:2]).all()
+    assert results[2] == results[3]
+    assert len(set(results[2:])) > 1, "the policies of two iterations play alike, which shows nothing"
+
+
+def test_the_last_log_point_has_the_last_evaluation(tmp_path: Path) -> None:
+    path = train(tmp_path, session(PPO_SMALL, frames=256, evaluation=Evaluation(256))).directories[0].path
+    results = curve(path)["eval_return"]
+    assert np.isnan(results[:-1]).all() and not np.isnan(results[-1])
+
+
+@pytest.mark.parametrize(
+    ("budget", "interval"),
+    [({"frames": 10_000, "log_every": 200}, "200 frames (log_every)"), ({"frames": 1e5}, "250 frames (frames / 400)")],
+)
+def test_an_evaluation_between_two_log_points_is_refused(budget: dict[str, float], interval: str) -> None:
+    agent, env = CASES["ppo"]
+    sentence = f"evaluation.every = 199 is finer than the log interval of {interval}"
+    with pytest.raises(SpecError, match=re.escape(sentence)):
+        Trial(agent=agent, env=env, budget=Budget(**budget), evaluation=Evaluation(199))
+    assert Trial(agent=agent, env=env, budget=Budget(**budget), evaluation=Evaluation(250))
+
+
+def test_it_is_refused_at_the_line_that_declares_it() -> None:
+    declared = experiment("x").frames(1e5)
+    with pytest.raises(SpecError, match=r"test_evaluation\.py:\d+: evaluation.every = 100 is finer") as error:
+        declared.evaluate(every=100)
+    assert "250 frames" in str(error.value)
 
 
 @pytest.mark.parametrize(("deterministic", "expected"), [(True, {0.2, 1.0}), (False, None)])
@@ -71,11 +107,11 @@ def test_members_are_evaluated_together_as_they_are_alone(tmp_path: Path) -> Non
 def test_an_evaluated_session_that_is_killed_has_the_same_curve(name: str, tmp_path: Path) -> None:
     agent, env = CASES[name]
     one = evaluated(agent, env)
-    whole, broken = Lives(tmp_path / "whole", one), Lives(tmp_path / "broken", one)
-    assert whole.live() == 0
+    whole, broken = Attempts(tmp_path / "whole", one), Attempts(tmp_path / "broken", one)
+    assert whole.run_to_end() == 0
     for points, later in ((2, 0.003), (5, 0.001), (8, 0.004)):
         broken.kill(points, later)
-    assert broken.live() == 0
+    assert broken.run_to_end() == 0
     assert work(broken.paths[0]) == work(whole.paths[0])
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from project import events, work
 
 from rldsl import PPO, SIL, Agent, Classic, Environment
 from rldsl.agents.base import AgentContext
@@ -15,8 +14,8 @@ from rldsl.agents.on_policy import shuffled
 from rldsl.agents.ppo import PPOAgent
 from rldsl.envs.classic import make
 from rldsl.train.pack import Pack
-
-from .packs import CARTPOLE, CASES, NORMALIZED, PENDULUM, PPO_SMALL, curve, session, three_apart, train
+from tests.project import events, work
+from tests.train.packs import CARTPOLE, CASES, NORMALIZED, PENDULUM, PPO_SMALL, curve, session, three_apart, train
 
 LEARNING = [name for name in CASES if name != "random"]
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from project import events, rows, work
 
 from rldsl import Classic, Random
 from rldsl.spec.budget import Budget
@@ -16,6 +15,7 @@ from rldsl.store.errors import AlreadyRunning
 from rldsl.store.provenance import collect
 from rldsl.store.session_dir import SessionDir
 from rldsl.train.pack import Pack, open_directories
+from tests.project import events, rows, work
 
 ORIGIN = collect(["python", "exp.py"], Path())
 
@@ -62,7 +62,7 @@ def test_a_session_that_was_stopped_anywhere_goes_on_as_if_it_had_not(tmp_path: 
     }
     train(tmp_path / "parts", trial())
     assert work(parts) == work(whole)
-    assert SessionDir(parts).report().lives == 2
+    assert SessionDir(parts).read_state().attempts == 2
 
 
 def test_a_session_that_died_between_two_checkpoints_repeats_what_was_lost(tmp_path: Path) -> None:
@@ -102,8 +102,8 @@ def test_a_log_interval_of_its_own_is_a_four_hundredth_of_the_budget() -> None:
 
 def test_a_session_that_is_done_says_so(tmp_path: Path) -> None:
     (path,) = train(tmp_path, trial())
-    report = SessionDir(path).report()
-    assert (report.state, report.frame, report.lives) == ("done", 1000, 1)
+    state = SessionDir(path).read_state()
+    assert (state.state, state.frame, state.attempts) == ("done", 1000, 1)
 
 
 def test_two_processes_cannot_have_one_session(tmp_path: Path) -> None:

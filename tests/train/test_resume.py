@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from project import events, rows, until, work
 
 from rldsl import PPO, SIL, Gym
 from rldsl.memory import replay
@@ -20,9 +19,9 @@ from rldsl.store.append_only_ring import Segment
 from rldsl.store.checkpoint import checkpoint_frames, load_checkpoint
 from rldsl.store.states import split_state
 from rldsl.train.pack import Pack
-
-from .lives import Lives, moments
-from .packs import CARTPOLE, CASES, NORMALIZED, PENDULUM, PPO_SMALL, curve, session, train
+from tests.project import events, rows, until, work
+from tests.train.attempts import Attempts, moments
+from tests.train.packs import CARTPOLE, CASES, NORMALIZED, PENDULUM, PPO_SMALL, curve, session, train
 
 FRAMES = {"a2c_recurrent": 256, "ppo_recurrent": 256, "random": 32_768}
 POINTS = 16
@@ -37,11 +36,11 @@ def small(name: str, seed: int = 0) -> Session:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_session_that_is_killed_three_times_has_the_same_curve(name: str, tmp_path: Path) -> None:
-    whole, broken = Lives(tmp_path / "whole", small(name)), Lives(tmp_path / "broken", small(name))
-    assert whole.live() == 0
+    whole, broken = Attempts(tmp_path / "whole", small(name)), Attempts(tmp_path / "broken", small(name))
+    assert whole.run_to_end() == 0
     for points, later in moments(name, POINTS):
         broken.kill(points, later)
-    assert broken.live() == 0
+    assert broken.run_to_end() == 0
     assert len(work(whole.paths[0])) == POINTS
     assert work(broken.paths[0]) == work(whole.paths[0])
     told = [one["event"] for one in events(broken.paths[0])]
@@ -80,11 +79,11 @@ def test_what_is_restored_is_saved_again_as_it_was(name: str, tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["ppo_sil", "sarsa_epsilon"])
 def test_a_pack_of_two_that_is_killed_has_the_same_curves(name: str, tmp_path: Path) -> None:
     both = [small(name, seed) for seed in range(2)]
-    whole, broken = Lives(tmp_path / "whole", *both), Lives(tmp_path / "broken", *both)
-    assert whole.live() == 0
+    whole, broken = Attempts(tmp_path / "whole", *both), Attempts(tmp_path / "broken", *both)
+    assert whole.run_to_end() == 0
     for points, later in moments("two", POINTS):
         broken.kill(points, later)
-    assert broken.live() == 0
+    assert broken.run_to_end() == 0
     for ours, expected in zip(broken.paths, whole.paths, strict=True):
         assert work(ours) == work(expected)
 
@@ -99,14 +98,14 @@ def test_the_same_seed_twice_is_identical_and_another_is_not(tmp_path: Path) -> 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR2])
 def test_a_signal_stops_cleanly_and_nothing_is_done_twice(number: signal.Signals, tmp_path: Path) -> None:
     agent, env = CASES["ppo"]
-    lives = Lives(tmp_path / "runs", *(session(agent, env, seed, frames=20_000) for seed in range(2)))
-    process = lives.start()
-    until(lambda: len(rows(lives.paths[1])) >= 3)
+    attempts = Attempts(tmp_path / "runs", *(session(agent, env, seed, frames=20_000) for seed in range(2)))
+    process = attempts.start()
+    until(lambda: len(rows(attempts.paths[1])) >= 3)
     assert process.pid is not None
     os.kill(process.pid, number)
     process.join(30)
     assert process.exitcode == STOPPED
-    for path in lives.paths:
+    for path in attempts.paths:
         last = events(path)[-1]
         assert (last["event"], last["reason"]) == ("stopped", f"asked to stop ({number.name})")
         assert checkpoint_frames(path / "checkpoints")[0] == last["frame"] > 0
@@ -115,13 +114,13 @@ def test_a_signal_stops_cleanly_and_nothing_is_done_twice(number: signal.Signals
 
 def test_a_pack_with_a_member_that_failed_says_so_when_it_ends(tmp_path: Path) -> None:
     absurd = PPO_SMALL.with_(lr=3e38, max_grad_norm=1e30)
-    both = Lives(tmp_path / "runs", session(PPO_SMALL), session(absurd))
-    assert both.live() == FAILED
+    both = Attempts(tmp_path / "runs", session(PPO_SMALL), session(absurd))
+    assert both.run_to_end() == FAILED
     assert [events(path)[-1]["event"] for path in both.paths] == ["done", "failed"]
-    assert Lives(tmp_path / "alone", session(absurd)).live() == FAILED
+    assert Attempts(tmp_path / "alone", session(absurd)).run_to_end() == FAILED
 
 
-def test_the_journal_says_how_a_life_computes(tmp_path: Path) -> None:
+def test_the_journal_records_how_a_session_computes(tmp_path: Path) -> None:
     path = train(tmp_path, session(PPO_SMALL)).directories[0].path
     started = next(one for one in events(path) if one["event"] == "started")
     assert (started["members"], started["compiled"], started["device"]) == (1, False, "cpu")
@@ -137,7 +136,7 @@ def test_a_session_that_was_stopped_has_the_same_curve(tmp_path: Path) -> None:
     for frame in (320, 640, 896):
         pack = train(tmp_path / "broken", one, stop=stopped_at(frame))
         assert events(pack.directories[0].path)[-1]["reason"] == "enough"
-        assert pack.directories[0].report().frame == frame
+        assert pack.directories[0].read_state().frame == frame
     pack = train(tmp_path / "broken", one)
     assert work(pack.directories[0].path) == work(whole.directories[0].path)
 
@@ -165,12 +164,12 @@ def test_a_large_replay_is_saved_ahead_of_checkpoints_and_goes_on_the_same(
 
 
 def test_killed_while_a_large_replay_is_saved_ahead_of_a_checkpoint(tmp_path: Path) -> None:
-    whole = Lives(tmp_path / "whole", small("dqn"))
-    broken = Lives(tmp_path / "broken", small("dqn"), segment_bytes=64)
-    assert whole.live() == 0
+    whole = Attempts(tmp_path / "whole", small("dqn"))
+    broken = Attempts(tmp_path / "broken", small("dqn"), segment_bytes=64)
+    assert whole.run_to_end() == 0
     for points, later in moments("large", POINTS):
         broken.kill(points, later)
-    assert broken.live() == 0
+    assert broken.run_to_end() == 0
     assert work(broken.paths[0]) == work(whole.paths[0])
     segments = list((broken.paths[0] / "checkpoints").glob("0*/agent.replay.steps-*"))
     assert len(segments) > len(list((whole.paths[0] / "checkpoints").glob("0*/agent.replay.steps-*"))) > 0

@@ -1,4 +1,4 @@
-"""The world of a pack and its record: when a log point is due, what it says, and what survives."""
+"""The world of a pack and its recorders: when a log point is due, what it holds, and what is restored."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from agents.tiny import Bandit, Chain, Endless
-from project import rows, work
 
 from rldsl import Agent, Atari, Environment, Random
+from rldsl.agents.base import AgentContext
+from rldsl.agents.random import RandomAgent
+from rldsl.envs.contract import Discrete, Spaces
 from rldsl.envs.make import classic
 from rldsl.spec.budget import Budget
 from rldsl.spec.implementation import implementation
@@ -17,8 +18,12 @@ from rldsl.store.metrics import read_metrics
 from rldsl.store.session_dir import SessionDir
 from rldsl.train.recorder import Recorder
 from rldsl.train.world import PackWorld
+from tests.agents.tiny import Bandit, Chain, Endless
+from tests.project import rows, work
+from tests.train.packs import CARTPOLE, NORMALIZED, PENDULUM, curve, session, train
 
-from .packs import CARTPOLE, NORMALIZED, PENDULUM, curve, session, train
+AGENT = RandomAgent(AgentContext([Random()], [0], Spaces((1,), np.dtype(np.float32), Discrete(2)), 1, frames=1))
+"""An agent without metrics."""
 
 
 def recorder(path: Path, columns: tuple[str, ...] = ()) -> Recorder:
@@ -66,7 +71,9 @@ def test_returns_and_lengths_are_those_of_the_task_itself(
 def test_every_row_counts_for_its_own_member(tmp_path: Path) -> None:
     """Two members of two rows each; what they do differs, and so does what they get."""
     recorders = [recorder(tmp_path / name) for name in "ab"]
-    world = PackWorld(implementation(Bandit())(Bandit(), 4, 1), 2, Budget(4, log_every=4), recorders, [True, True])
+    world = PackWorld(
+        implementation(Bandit())(Bandit(), 4, 1), 2, Budget(4, log_every=4), AGENT, recorders, [True, True]
+    )
     world.begin([0, 1])
     assert not world.exhausted
     for actions in ([0, 0, 1, 1], [0, 1, 1, 1]):
@@ -74,21 +81,29 @@ def test_every_row_counts_for_its_own_member(tmp_path: Path) -> None:
     assert world.exhausted and world.frame == 4
     assert [one.episodes for one in recorders] == [4, 4]
     assert list(recorders[0].returns) == [0.2, 0.2, 0.2, 1.0] and list(recorders[1].returns) == [1.0] * 4
+    for one in recorders:
+        one.write_log_points({})
     assert [read_metrics(one.metrics.path)["episode_return"] for one in recorders] == [[pytest.approx(0.4)], [1.0]]
 
 
 def test_a_member_that_is_not_active_is_not_logged(tmp_path: Path) -> None:
     recorders = [recorder(tmp_path / name) for name in "ab"]
-    world = PackWorld(implementation(Bandit())(Bandit(), 2, 1), 1, Budget(2, log_every=1), recorders, [True, False])
+    world = PackWorld(
+        implementation(Bandit())(Bandit(), 2, 1), 1, Budget(2, log_every=1), AGENT, recorders, [True, False]
+    )
     world.begin([0, 1])
     world.step(np.array([1, 1]))
+    for one in recorders:
+        one.write_log_points({})
     assert [len(read_metrics(one.metrics.path)["frame"]) for one in recorders] == [1, 0]
 
 
 def test_an_episode_that_is_under_way_survives(tmp_path: Path) -> None:
     worlds = []
     for name in ("one", "two"):
-        world = PackWorld(classic(PENDULUM, 2, threads=1), 2, Budget(10_000), [recorder(tmp_path / name)], [True])
+        world = PackWorld(
+            classic(PENDULUM, 2, threads=1), 2, Budget(10_000), AGENT, [recorder(tmp_path / name)], [True]
+        )
         world.begin([0])
         worlds.append(world)
     one, other = worlds
@@ -107,7 +122,7 @@ def test_an_episode_that_is_under_way_survives(tmp_path: Path) -> None:
 def test_a_game_is_scored_whole_and_raw_while_lives_and_signs_are_learned_from(tmp_path: Path) -> None:
     """Breakout, with a ball served as soon as one is lost and the paddle in a corner or where it began."""
     env, one = Atari("Breakout", num_envs=2, frame_skip=8), recorder(tmp_path)
-    world = PackWorld(implementation(env)(env, 2, 1), 2, Budget(10_000), [one], [True])
+    world = PackWorld(implementation(env)(env, 2, 1), 2, Budget(10_000), AGENT, [one], [True])
     world.begin([0])
     lessons = []
     while not one.episodes:
@@ -123,11 +138,12 @@ def test_moving_averages_are_over_100_episodes_and_100_log_points(tmp_path: Path
     one = recorder(tmp_path, ("loss",))
     returns = [float(number**2 % 37) for number in range(260)]
     averages: list[float] = []
-    one.log(1, {"loss": 0.5})
+    one.take_log_point(1, {"loss": 0.5})
     for number, total in enumerate(returns):
-        one.episode(total, number)
+        one.add_episode(total, number)
         averages.append(float(np.mean(returns[max(0, number - 99) : number + 1])))
-        one.log(2 + number, {"loss": 0.5})
+        one.take_log_point(2 + number, {"loss": 0.5})
+    one.write_log_points({})
     metrics = read_metrics(one.metrics.path)
     assert (metrics["episode_return"][0], metrics["episode_return_ma"][0], metrics["episodes"][0]) == (None, None, 0)
     np.testing.assert_allclose(metrics["episode_return"][1:], averages)
@@ -135,7 +151,7 @@ def test_moving_averages_are_over_100_episodes_and_100_log_points(tmp_path: Path
     np.testing.assert_allclose(metrics["episode_return_ma"][1:], expected)
     assert metrics["length"][-1] == np.mean(range(160, 260))
     assert metrics["episodes"][-1] == 260 and metrics["loss"][-1] == 0.5
-    assert all(seconds >= 5.0 for seconds in metrics["seconds"]), "the seconds of earlier lives count"
+    assert all(seconds >= 5.0 for seconds in metrics["seconds"]), "the seconds of earlier processes count"
 
 
 def test_a_record_that_goes_on_says_what_one_that_never_stopped_says(tmp_path: Path) -> None:
@@ -146,8 +162,9 @@ def test_a_record_that_goes_on_says_what_one_that_never_stopped_says(tmp_path: P
             second.restore(first.state(), point - 1)
         total = float(random.normal())
         for one in (whole, first if point < 150 else second):
-            one.episode(total, point)
-            one.log(point, {})
+            one.add_episode(total, point)
+            one.take_log_point(point, {})
+            one.write_log_points({})
     paths = [one.metrics.path.parent for one in (whole, first, second)]
     assert work(paths[1]) + work(paths[2]) == work(paths[0])
     assert (second.best, second.episodes) == (whole.best, whole.episodes)
@@ -156,9 +173,9 @@ def test_a_record_that_goes_on_says_what_one_that_never_stopped_says(tmp_path: P
 def test_a_point_is_an_improvement_only_if_it_beats_all_before(tmp_path: Path) -> None:
     one, improved = recorder(tmp_path), []
     for frame, total in enumerate([1.0, 3.0, 0.0, 2.0, 30.0], start=1):
-        one.episode(total, 1)
+        one.add_episode(total, 1)
         one.improved = False
-        one.log(frame, {})
+        one.take_log_point(frame, {})
         improved.append(one.improved)
     assert improved == [True, True, False, False, True]  # means 1, 2, 1.33, 1.5, 7.2
     assert one.best == pytest.approx(7.2)

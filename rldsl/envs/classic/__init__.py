@@ -1,4 +1,4 @@
-"""Gymnasium's classic control tasks, vectorised with numpy and equal to them bit for bit."""
+"""Gymnasium's classic control tasks, vectorized with numpy and bit-identical to Gymnasium."""
 
 from rldsl.envs.classic.acrobot import Acrobot
 from rldsl.envs.classic.base import ClassicEnv
@@ -18,7 +18,7 @@ ENVIRONMENTS: dict[str, type[ClassicEnv]] = {
 
 
 def make(id: str, rows: int) -> ClassicEnv:
-    """Rows of a classic control task by its Gymnasium id."""
+    """A batch of a classic control task by its Gymnasium id."""
     if id not in ENVIRONMENTS:
         raise EnvError(f"There is no classic environment {id!r}: choose one of {', '.join(ENVIRONMENTS)}.")
     return ENVIRONMENTS[id](rows)

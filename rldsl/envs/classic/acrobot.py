@@ -14,8 +14,7 @@ MAX_SPEEDS = np.array([[4 * np.pi], [9 * np.pi]])
 
 
 class Acrobot(ClassicEnv):
-    """The variables are the two angles, then their speeds. Angles start in float32 and so does the first observation;
-    everything after it is computed in float64."""
+    """State: two angles, then their velocities. The initial state and observation are float32, all others float64."""
 
     spaces = classic_spaces(6, Discrete(3))
     time_limit = 500
@@ -49,9 +48,9 @@ class Acrobot(ClassicEnv):
 
 
 def _derivative(state: np.ndarray, torque: np.ndarray) -> np.ndarray:
-    """Equations of motion of Sutton and Barto's book, for links of mass, length and inertia 1, held at 0.5.
+    """Equations of motion from Sutton and Barto's book for links of mass, length and inertia 1, centre of mass at 0.5.
 
-    Factors of 1 are left out, which changes no bit; the order of the other operations is Gymnasium's.
+    Factors of 1 are omitted, which changes no bit; the order of the other operations is Gymnasium's.
     """
     theta1, theta2, speed1, speed2 = state
     cos2, sin2 = np.cos(theta2), np.sin(theta2)
@@ -71,7 +70,7 @@ def _derivative(state: np.ndarray, torque: np.ndarray) -> np.ndarray:
 
 
 def _wrap(angles: np.ndarray) -> None:
-    """Bring angles into [-pi, pi] in place, turn by turn: another way round would round otherwise."""
+    """Wraps angles to [-pi, pi] in place by repeated addition, as Gymnasium does: a modulo rounds differently."""
     while np.count_nonzero(above := angles > np.pi):
         np.subtract(angles, 2 * np.pi, out=angles, where=above)
     while np.count_nonzero(below := angles < -np.pi):

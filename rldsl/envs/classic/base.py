@@ -1,4 +1,4 @@
-"""What the classic control tasks share: rows, time limits, autoreset, random streams, saved states."""
+"""Base class of the classic control tasks: time limits, autoreset, RNGs, saving and restoring."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -14,17 +14,17 @@ def classic_spaces(observation_size: int, action: Discrete | Continuous) -> Spac
 
 
 class ClassicEnv(VectorEnv):
-    """Rows of a classic control task, each equal bit for bit to `gymnasium.make(id)` with the row's seed.
+    """A batch of a classic control task; each row is bit-identical to `gymnasium.make(id)` with the row's seed.
 
-    A task gives its dynamics; this class does the rest. State variables are the rows of `_state`, so that a task
-    reads `x, x_dot, theta, theta_dot = self._state` as four vectors over the environment's rows.
+    Subclasses implement the dynamics. `_state` is [variables, rows], so that `x, x_dot, theta, theta_dot =
+    self._state` gives one vector per variable.
     """
 
     exact_resume = True
     time_limit: ClassVar[int]
-    """Steps after which Gymnasium's registered TimeLimit truncates; an episode may also terminate in that step."""
+    """Steps after which Gymnasium's registered TimeLimit truncates an episode."""
     variables: ClassVar[int]
-    """State variables of a row."""
+    """Number of state variables."""
 
     def __init__(self, rows: int) -> None:
         if rows < 1:
@@ -40,14 +40,14 @@ class ClassicEnv(VectorEnv):
 
     @abstractmethod
     def _draw(self, rng: np.random.Generator) -> np.ndarray:
-        """The first state of an episode, drawn as Gymnasium draws it, in the type that Gymnasium observes it in."""
+        """Samples an initial state like Gymnasium, in the dtype from which Gymnasium computes the observation."""
 
     @abstractmethod
     def _advance(self, actions: np.ndarray) -> None:
-        """Move `_state` by one step in place; set all of `_reward` and `_terminated`."""
+        """Advances `_state` by one step in place and sets `_reward` and `_terminated`."""
 
     def _observe(self, state: np.ndarray, observation: np.ndarray) -> None:
-        """Write the observation of a state; the variables are the first axis of both."""
+        """Writes the observation of a state; the variables are the first axis of both."""
         observation[...] = state
 
     def reset(self, seeds: Sequence[int]) -> np.ndarray:
@@ -89,7 +89,7 @@ class ClassicEnv(VectorEnv):
         self._state[:, rows] = state["variables"]
         self._steps[rows] = state["steps"]
         self._observation[rows] = state["observation"]
-        self._rngs[rows] = [_generator(one) for one in state["rngs"]]
+        self._rngs[rows] = [_generator(rng_state) for rng_state in state["rngs"]]
         return self._observation
 
 

@@ -1,7 +1,7 @@
-"""The C library's functions, element by element.
+"""Functions of the C math library, element by element.
 
-Gymnasium's single environments call them through `math` and through numpy's scalars. Numpy's array loops take other
-routes, which differ in the last bit: `x ** 2` of an array is `x * x`, of a scalar it is `pow(x, 2)`.
+Gymnasium's environments call them through `math` and numpy scalars. Numpy's array loops use other implementations,
+which differ in the last bit: `x ** 2` of an array is `x * x`, of a scalar it is `pow(x, 2)`.
 """
 
 import math
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def cos(x: np.ndarray) -> np.ndarray:
-    """`math.cos` of each element, in float64 whatever the type of x."""
+    """`math.cos` of each element, always in float64."""
     return np.fromiter(map(math.cos, x.tolist()), np.float64, x.size)
 
 

@@ -14,7 +14,7 @@ GOAL = 0.5
 
 
 class MountainCar(ClassicEnv):
-    """The variables are position and velocity; the wall on the left stops the car."""
+    """State: position and velocity. A wall on the left stops the car."""
 
     spaces = classic_spaces(2, Discrete(3))
     time_limit = 200

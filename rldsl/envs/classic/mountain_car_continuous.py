@@ -15,8 +15,8 @@ FORCE = Continuous(low=np.array([-1.0]), high=np.array([1.0]))
 
 
 class MountainCarContinuous(ClassicEnv):
-    """The variables are position and velocity. An episode starts in float64 and goes on in float32 from its first
-    step on, as Gymnasium's does; `_state` holds either exactly."""
+    """State: position and velocity. As in Gymnasium, the initial state is float64 and all later ones are float32;
+    `_state` represents both exactly."""
 
     spaces = classic_spaces(2, FORCE)
     time_limit = 999
@@ -39,7 +39,7 @@ class MountainCarContinuous(ClassicEnv):
 
 
 def _drive(state: np.ndarray, force: np.ndarray) -> np.ndarray:
-    """Move a copy of position and velocity, in place and in its own type; the acceleration is always float32."""
+    """Advances position and velocity in place, in their own dtype; the acceleration is always float32."""
     position, velocity = state
     downhill = (GRAVITY * libm.cos(3 * position)).astype(np.float32)
     velocity += force * POWER - downhill

@@ -1,4 +1,4 @@
-"""Pendulum-v1: swing a pendulum up, and hold it there, with a torque too weak to lift it at once."""
+"""Pendulum-v1: swing a pendulum up and balance it with limited torque."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ TORQUE = Continuous(low=np.array([-2.0]), high=np.array([2.0]))
 
 
 class Pendulum(ClassicEnv):
-    """A rod of mass and length 1. The torque is float32, and so are its products until a float64 joins them."""
+    """A rod of mass and length 1. The torque is float32 as in Gymnasium, and numpy promotes it to float64."""
 
     spaces = classic_spaces(3, TORQUE)
     time_limit = 200
@@ -42,4 +42,5 @@ class Pendulum(ClassicEnv):
         angle, speed = self._state
         upright = (angle + np.pi) % (2 * np.pi) - np.pi
         squared_angle, squared_speed = libm.square(np.array((upright, speed)))
-        return squared_angle + 0.1 * squared_speed + 0.001 * libm.square_float32(torque)
+        costs: np.ndarray = squared_angle + 0.1 * squared_speed + 0.001 * libm.square_float32(torque)
+        return costs

@@ -1,4 +1,4 @@
-"""Gymnasium's MuJoCo tasks, stepped by MuJoCo's own batches and equal to them bit for bit."""
+"""Gymnasium's MuJoCo tasks on `mujoco.batch`, bit-identical to Gymnasium."""
 
 import sys
 from importlib.util import find_spec
@@ -9,13 +9,13 @@ from rldsl.spec.environment import MuJoCo
 
 
 def make(env: MuJoCo, rows: int, threads: int = 1) -> VectorEnv:
-    """Rows of a task on so many threads; Gymnasium's own, on one, where mujoco has no batches."""
+    """A batch of a task; falls back to Gymnasium's environment if the installed mujoco has no `mujoco.batch`."""
     if not has_batches():
         from rldsl.envs.gym import GymnasiumEnv
 
         print(  # noqa: T201
-            f"This mujoco has no `mujoco.batch`: {env.id} goes through Gymnasium, slower and without exact resume; "
-            "`pip install -U mujoco` brings it.",
+            f"This version of mujoco has no `mujoco.batch`: {env.id} runs through Gymnasium, slower and without exact "
+            "resume; `pip install -U mujoco` installs a newer one.",
             file=sys.stderr,
         )
         return GymnasiumEnv(env.id, rows, native(env.options))
@@ -25,5 +25,5 @@ def make(env: MuJoCo, rows: int, threads: int = 1) -> VectorEnv:
 
 
 def has_batches() -> bool:
-    """Whether the installed mujoco steps many simulations at once, as it does from 3.17 on."""
+    """Whether the installed mujoco has `mujoco.batch` (3.17 and later)."""
     return find_spec("mujoco.batch") is not None

@@ -27,11 +27,13 @@ class Ant(HealthyRunner):
     def _healthy(self) -> np.ndarray:
         (low, high), height = self.options.healthy_z_range, self.qpos[:, 2]
         finite = np.isfinite(self.qpos).all(axis=1) & np.isfinite(self.qvel).all(axis=1)
-        return finite & (low <= height) & (height <= high)
+        healthy: np.ndarray = finite & (low <= height) & (height <= high)
+        return healthy
 
     def _costs(self, controls: np.ndarray) -> np.ndarray:
         contact = np.square(self._contact_forces(ALL_ROWS)).reshape(self.rows, -1).sum(axis=1)
-        return super()._costs(controls) + self.options.contact_cost_weight * contact
+        costs: np.ndarray = super()._costs(controls) + self.options.contact_cost_weight * contact
+        return costs
 
     def _contact_forces(self, rows: Rows) -> np.ndarray:
         return self.cfrc_ext[rows].clip(*self.options.contact_force_range)

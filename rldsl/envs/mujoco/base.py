@@ -1,4 +1,4 @@
-"""What the MuJoCo tasks share: rows of a batch, time limits, autoreset, random streams, saved states."""
+"""Base class of the MuJoCo tasks: simulation, time limits, autoreset, RNGs, saving and restoring."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from mujoco import MjModel, mjtStage  # type: ignore[import-untyped]
-from mujoco.batch import Batch  # type: ignore[import-untyped]
+from mujoco import MjModel, mjtStage
+from mujoco.batch import Batch
 
 from rldsl.envs.contract import ALL_ROWS, Continuous, EnvError, Spaces, Step, VectorEnv
 from rldsl.envs.mujoco.force_batch import ForceBatch
@@ -20,22 +20,22 @@ Rows: TypeAlias = slice | np.ndarray
 
 
 class MuJoCoEnv(VectorEnv):
-    """Rows of a MuJoCo task, each equal bit for bit to `gymnasium.make(id, **options)` with the row's seed.
+    """A batch of a MuJoCo task; each row is bit-identical to `gymnasium.make(id, **options)` with the row's seed.
 
-    A task draws starts, judges steps and observes; this class does the rest. `qpos`, `qvel`, `ctrl` and every array
+    Subclasses implement initial states, rewards, terminations and observations. `qpos`, `qvel`, `ctrl` and every array
     of `bind` are live [rows, ...] views of the simulations.
     """
 
     exact_resume = True
     id: ClassVar[MuJoCoId]
     model_file: ClassVar[str]
-    """Among the assets of Gymnasium."""
+    """File name in Gymnasium's assets."""
     time_limit: ClassVar[int] = 1_000
-    """Steps after which Gymnasium's registered TimeLimit truncates; an episode may also terminate in that step."""
+    """Steps after which Gymnasium's registered TimeLimit truncates an episode."""
     normal_velocities: ClassVar[bool] = False
-    """Whether the first velocities are drawn from a normal distribution and not, as the positions, from a uniform."""
+    """Whether initial velocities are sampled from a normal distribution instead of a uniform one."""
     needs_contact_forces: ClassVar[bool] = False
-    """Whether the task looks at `cfrc_ext`, which a plain batch leaves empty."""
+    """Whether the task uses `cfrc_ext`, which `mujoco.batch.Batch` does not compute."""
 
     def __init__(self, rows: int, options: Mapping[str, Any], threads: int = 1) -> None:
         if rows < 1:
@@ -56,14 +56,14 @@ class MuJoCoEnv(VectorEnv):
         self.spaces = Spaces(self._observation.shape[1:], self._observation.dtype, self._action)
 
     def bind(self, field: str) -> np.ndarray:
-        """A live [rows, ...] array of a field of MjData; derived ones lag one substep behind, as after `mj_step`."""
+        """A live [rows, ...] array of a field of MjData; derived fields lag one substep behind, as after `mj_step`."""
         return self._batch.bind(field)
 
     def _bind(self) -> None:
-        """Bind what the task looks at beyond positions, velocities and controls; many look at nothing else."""
+        """Binds further fields that the task needs besides `qpos`, `qvel` and `ctrl`."""
 
     def _draw(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """The first positions and velocities of an episode, drawn as Gymnasium draws them."""
+        """Samples initial positions and velocities like Gymnasium."""
         scale = self.options.reset_noise_scale
         positions = self.first_qpos + rng.uniform(-scale, scale, self.model.nq)
         if self.normal_velocities:
@@ -72,14 +72,14 @@ class MuJoCoEnv(VectorEnv):
 
     @abstractmethod
     def _judge(self, controls: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Reward and termination of the step that these controls, float32 as Gymnasium receives them, have led to."""
+        """Rewards and terminations after a step with these controls, float32 as in Gymnasium."""
 
     @abstractmethod
     def _observe(self, rows: Rows) -> Sequence[np.ndarray]:
-        """The parts of the rows' observations, each [k, size]."""
+        """The parts of the observations of some rows, each [k, size]."""
 
     def _begin(self, rows: np.ndarray) -> None:
-        """Start an episode in these rows and observe it."""
+        """Starts an episode in these rows and writes its first observation."""
         self._batch.reset(rows, stage=mjtStage.mjSTAGE_NONE.value)
         for row in rows.tolist():
             self.qpos[row], self.qvel[row] = self._draw(self._rngs[row])
@@ -122,20 +122,20 @@ class MuJoCoEnv(VectorEnv):
         self._batch.state[rows] = state["physics"]
         self._steps[rows] = state["steps"]
         self._observation[rows] = state["observation"]
-        self._rngs[rows] = [_generator(one) for one in state["rngs"]]
+        self._rngs[rows] = [_generator(rng_state) for rng_state in state["rngs"]]
         return self._observation
 
     def _never(self) -> np.ndarray:
-        """The termination of a task that only time ends."""
+        """The terminations of a task that only the time limit ends."""
         return np.zeros(self.rows, bool)
 
 
 def _assets() -> Path:
-    """Found without importing Gymnasium."""
-    found = find_spec("gymnasium")
-    if found is None or found.origin is None:
+    """Gymnasium's model files, located without importing Gymnasium."""
+    package = find_spec("gymnasium")
+    if package is None or package.origin is None:
         raise EnvError("The MuJoCo tasks need Gymnasium's models: `pip install gymnasium`.")
-    return Path(found.origin).parent / "envs" / "mujoco" / "assets"
+    return Path(package.origin).parent / "envs" / "mujoco" / "assets"
 
 
 def _generator(state: Any) -> np.random.Generator:

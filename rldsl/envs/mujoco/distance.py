@@ -1,8 +1,9 @@
-"""Distances in the bits of `numpy.linalg.norm` of a single vector."""
+"""Euclidean norms that are bit-identical to `numpy.linalg.norm` of single vectors."""
 
 import numpy as np
 
 
 def norms(vectors: np.ndarray) -> np.ndarray:
-    """Of each row. With an axis, numpy's own norm sums otherwise than for a single vector, and so rounds otherwise."""
-    return np.sqrt(np.vecdot(vectors, vectors))
+    """The norm of each row. `numpy.linalg.norm` with an axis sums in a different order and so rounds differently."""
+    lengths: np.ndarray = np.sqrt(np.vecdot(vectors, vectors))
+    return lengths

@@ -1,7 +1,7 @@
-"""A batch whose `cfrc_ext`, the forces of contacts on bodies, is filled after each step as Gymnasium fills it.
+"""A batch that computes `cfrc_ext`, the contact forces on bodies, after each step as Gymnasium does.
 
-That takes a call of `mj_rnePostConstraint` on each simulation, which `mujoco.batch.Batch` has no way to make but
-MuJoCo's C interface does (`mujoco/mjbatch.h`). This class is that interface through ctypes, as far as it is needed.
+This requires `mj_rnePostConstraint` on each simulation, which `mujoco.batch.Batch` cannot call. MuJoCo's C interface
+(`mujoco/mjbatch.h`) can, so this class calls the parts of it that are needed through ctypes.
 """
 
 import ctypes
@@ -10,7 +10,7 @@ from ctypes import POINTER, Structure, byref, c_bool, c_char_p, c_double, c_int,
 from functools import cache
 
 import numpy as np
-from mujoco import MjData, MjModel, _batch, mjtStage, mjtState  # type: ignore[import-untyped]
+from mujoco import MjData, MjModel, _batch, mjtStage, mjtState
 
 NO_STAGE, ALL_STAGES = mjtStage.mjSTAGE_NONE.value, mjtStage.mjSTAGE_ACC.value
 STATE_FIELDS = {
@@ -33,7 +33,7 @@ FUNCTIONS = {
     "mjb_reset": (c_int, [c_void_p, c_void_p, c_int, c_void_p, c_int]),
     "mjb_apply": (c_int, [c_void_p, c_void_p, c_int, c_void_p, c_void_p, c_int]),
 }
-"""Result and arguments, as in `mjbatch.h`."""
+"""Result and argument types, as in `mjbatch.h`."""
 
 
 class Config(Structure):
@@ -44,7 +44,7 @@ class Config(Structure):
 
 @cache
 def _library() -> ctypes.CDLL:
-    """MuJoCo's library, found as a dependency of its Python module: its own name differs by system and version."""
+    """MuJoCo's library, loaded through its Python module because its file name depends on system and version."""
     library = ctypes.CDLL(_batch.__file__)
     for name, (result, arguments) in FUNCTIONS.items():
         function = getattr(library, name)
@@ -53,7 +53,7 @@ def _library() -> ctypes.CDLL:
 
 
 class ForceBatch:
-    """As `mujoco.batch.Batch`, with its names, one MjData for each simulation, and `cfrc_ext` after each step."""
+    """Like `mujoco.batch.Batch`, with one MjData per simulation and `cfrc_ext` after each step."""
 
     def __init__(self, model: MjModel, nsim: int, nthread: int) -> None:
         self._c = _library()
@@ -69,7 +69,7 @@ class ForceBatch:
         self.state = _array(self._c.mjb_state(self._batch), (nsim, self._c.mjb_nstate(self._batch)))
 
     def bind(self, field: str) -> np.ndarray:
-        """A live view of the state, or the field's copy that every call renews."""
+        """A live view of a state field, or of a derived field that every call updates."""
         size, rows = c_int(), len(self._all)
         if field in STATE_FIELDS:
             first = self._c.mjb_stateComponent(self._batch, STATE_FIELDS[field], byref(size))
@@ -83,7 +83,7 @@ class ForceBatch:
     def step(self, *, nstep: int) -> None:
         self._run(self._c.mjb_step, self._all, nstep, NO_STAGE)
         self._run(self._c.mjb_apply, self._all, self._contact_forces, None, False)
-        self._run(self._c.mjb_forward, self._all, NO_STAGE)  # copies out what the line above computed
+        self._run(self._c.mjb_forward, self._all, NO_STAGE)  # copies the computed forces to the bound arrays
 
     def reset(self, ids: np.ndarray, *, stage: int) -> None:
         self._run(self._c.mjb_reset, ids, None, stage)
@@ -100,5 +100,5 @@ class ForceBatch:
 
 
 def _array(address: int, shape: tuple[int, ...]) -> np.ndarray:
-    """A float64 array over memory of the batch, to be used no longer than it."""
+    """A float64 view of the batch's memory, valid as long as the batch."""
     return np.ctypeslib.as_array(cast(address, POINTER(c_double)), shape)

@@ -14,8 +14,11 @@ class Hopper(HealthyRunner):
 
     def _healthy(self) -> np.ndarray:
         options, height, angle = self.options, self.qpos[:, 1], self.qpos[:, 2]
-        sane = inside(np.concatenate((self.qpos[:, 2:], self.qvel), axis=1), options.healthy_state_range).all(axis=1)
-        return sane & inside(height, options.healthy_z_range) & inside(angle, options.healthy_angle_range)
+        variables = np.concatenate((self.qpos[:, 2:], self.qvel), axis=1)
+        bounded = inside(variables, options.healthy_state_range).all(axis=1)
+        upright = inside(height, options.healthy_z_range) & inside(angle, options.healthy_angle_range)
+        healthy: np.ndarray = bounded & upright
+        return healthy
 
     def _observe(self, rows: Rows) -> Sequence[np.ndarray]:
         return self._seen_positions(rows), self.qvel[rows].clip(-10, 10)

@@ -17,12 +17,14 @@ class Humanoid(HumanoidBody, HealthyRunner):
         self.mass = self.model.body_mass.sum()
 
     def _place(self, rows: Rows) -> np.ndarray:
-        """Of the centre of mass; all three coordinates are summed, since the rounding of one alone is another."""
-        return (np.einsum("b,nbj->nj", self.model.body_mass, self.xipos[rows]) / self.mass)[:, 0]
+        """x of the centre of mass. All three coordinates are computed, because x alone would round differently."""
+        centre: np.ndarray = np.einsum("b,nbj->nj", self.model.body_mass, self.xipos[rows]) / self.mass
+        return centre[:, 0]
 
     def _healthy(self) -> np.ndarray:
         return inside(self.qpos[:, 2], self.options.healthy_z_range)
 
     def _costs(self, controls: np.ndarray) -> np.ndarray:
-        options = self.options
-        return self._control_cost() + self._contact_cost(options.contact_cost_weight, options.contact_cost_range)
+        weight, limits = self.options.contact_cost_weight, self.options.contact_cost_range
+        costs: np.ndarray = self._control_cost() + self._contact_cost(weight, limits)
+        return costs

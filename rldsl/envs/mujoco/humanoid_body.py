@@ -1,4 +1,4 @@
-"""What the two tasks with a humanoid share."""
+"""Base class of the two humanoid tasks."""
 
 from collections.abc import Sequence
 
@@ -7,13 +7,13 @@ import numpy as np
 from rldsl.envs.mujoco.base import MuJoCoEnv, Rows
 
 WORLD = 1
-"""The first body, which does not move."""
+"""Number of bodies to skip: the world body."""
 ROOT = 6
-"""The first degrees of freedom, which no actuator moves."""
+"""Number of degrees of freedom to skip: those of the free root joint, which has no actuator."""
 
 
 class HumanoidBody(MuJoCoEnv):
-    """Observes inertias, velocities and forces of all bodies beside positions and velocities of the joints."""
+    """Observes inertias, velocities and forces of all bodies besides joint positions and velocities."""
 
     needs_contact_forces = True
 
@@ -24,11 +24,13 @@ class HumanoidBody(MuJoCoEnv):
         )
 
     def _control_cost(self) -> np.ndarray:
-        """In float64, unlike in the other tasks: it is of the simulation's controls, not of the agent's."""
-        return self.options.ctrl_cost_weight * np.square(self.ctrl).sum(axis=1)
+        """In float64, unlike in the other tasks, because Gymnasium computes it from the simulation's controls."""
+        cost: np.ndarray = self.options.ctrl_cost_weight * np.square(self.ctrl).sum(axis=1)
+        return cost
 
     def _contact_cost(self, weight: float, limits: tuple[float, float]) -> np.ndarray:
-        return (weight * np.square(self.cfrc_ext).reshape(self.rows, -1).sum(axis=1)).clip(*limits)
+        cost: np.ndarray = weight * np.square(self.cfrc_ext).reshape(self.rows, -1).sum(axis=1)
+        return cost.clip(*limits)
 
     def _observe(self, rows: Rows) -> Sequence[np.ndarray]:
         options = self.options

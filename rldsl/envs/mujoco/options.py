@@ -1,4 +1,4 @@
-"""A task's options as its arithmetic needs them."""
+"""The options of a MuJoCo task, completed with Gymnasium's defaults."""
 
 import math
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ from rldsl.spec.mujoco_options import DEFAULTS
 
 
 def complete(id: MuJoCoId, given: Mapping[str, Any]) -> SimpleNamespace:
-    """All options of a task as attributes, Gymnasium's defaults where nothing was given."""
+    """All options of a task as attributes, with Gymnasium's defaults for those not given."""
     return SimpleNamespace(**native({**DEFAULTS[id], **given}))
 
 
 def native(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as Gymnasium takes them: a range without a limit on one side reaches to infinity."""
+    """The options as Gymnasium's keyword arguments: None in a range becomes an infinite bound."""
     return {name: _closed(*value) if isinstance(value, list | tuple) else value for name, value in options.items()}
 
 

@@ -11,7 +11,7 @@ JOINTS = 7
 
 
 class Pusher(MuJoCoEnv):
-    """The last four positions are the cylinder's, drawn away from the goal, and the goal's, which is the origin."""
+    """The last four positions are those of the cylinder, sampled away from the goal, and of the goal, the origin."""
 
     id = "Pusher-v5"
     model_file = "pusher_v5.xml"

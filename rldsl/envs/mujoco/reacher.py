@@ -10,7 +10,7 @@ from rldsl.envs.mujoco.distance import norms
 
 
 class Reacher(MuJoCoEnv):
-    """The last two positions are the target's, drawn uniformly from a disc."""
+    """The last two positions are those of the target, sampled uniformly from a disc."""
 
     id = "Reacher-v5"
     model_file = "reacher.xml"
@@ -30,7 +30,8 @@ class Reacher(MuJoCoEnv):
         return positions, velocities
 
     def _to_target(self, rows: Rows) -> np.ndarray:
-        return self.xpos[rows, self.fingertip] - self.xpos[rows, self.target]
+        vector: np.ndarray = self.xpos[rows, self.fingertip] - self.xpos[rows, self.target]
+        return vector
 
     def _judge(self, controls: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         distance = -norms(self._to_target(ALL_ROWS)) * self.options.reward_dist_weight

@@ -1,4 +1,4 @@
-"""Tasks rewarded for moving forward, along x."""
+"""Base classes of the locomotion tasks, which reward the velocity along x."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -11,31 +11,33 @@ from rldsl.envs.mujoco.base import MuJoCoEnv, Rows
 
 
 class Runner(MuJoCoEnv):
-    """The reward is the forward velocity less the cost of the controls."""
+    """The reward is the forward velocity minus a control cost."""
 
     ground_positions: ClassVar[int] = 1
-    """How many positions say where on the ground the body is: the policy does not see them unless it is asked for."""
+    """Number of leading entries of qpos that are the position on the ground, excluded from observations by default."""
 
     def __init__(self, rows: int, options: Mapping[str, Any], threads: int = 1) -> None:
         super().__init__(rows, options, threads)
         self._last_place = np.zeros(rows)
 
     def _place(self, rows: Rows) -> np.ndarray:
-        """Where along x the rows are, as the velocity has it."""
+        """The x positions from which the velocity is computed."""
         return self.qpos[rows, 0]
 
     def _costs(self, controls: np.ndarray) -> np.ndarray:
-        return self.options.ctrl_cost_weight * np.square(controls).sum(axis=1)
+        cost: np.ndarray = self.options.ctrl_cost_weight * np.square(controls).sum(axis=1)
+        return cost
 
     def _judge(self, controls: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self._forward_reward() - self._costs(controls), self._never()
 
     def _forward_reward(self) -> np.ndarray:
-        """To be asked for once in a step: the next one is measured from here."""
+        """Call it once per step: it also stores the positions from which the next velocity is computed."""
         place = self._place(ALL_ROWS)
         velocity = (place - self._last_place) / self.seconds
         self._last_place[:] = place
-        return self.options.forward_reward_weight * velocity
+        reward: np.ndarray = self.options.forward_reward_weight * velocity
+        return reward
 
     def _observe(self, rows: Rows) -> Sequence[np.ndarray]:
         return self._seen_positions(rows), self.qvel[rows]
@@ -57,7 +59,7 @@ class Runner(MuJoCoEnv):
 
 
 class HealthyRunner(Runner):
-    """A runner with a reward for staying healthy, whose episode ends, unless told otherwise, when it no longer is."""
+    """A runner with a reward for being healthy. By default an episode terminates when it becomes unhealthy."""
 
     @abstractmethod
     def _healthy(self) -> np.ndarray: ...

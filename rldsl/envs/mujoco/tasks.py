@@ -1,4 +1,4 @@
-"""The tasks by their Gymnasium ids."""
+"""The MuJoCo tasks by their Gymnasium ids."""
 
 from rldsl.envs.mujoco.ant import Ant
 from rldsl.envs.mujoco.base import MuJoCoEnv

@@ -14,7 +14,9 @@ class Walker2d(HealthyRunner):
 
     def _healthy(self) -> np.ndarray:
         height, angle = self.qpos[:, 1], self.qpos[:, 2]
-        return inside(height, self.options.healthy_z_range) & inside(angle, self.options.healthy_angle_range)
+        upright = inside(angle, self.options.healthy_angle_range)
+        healthy: np.ndarray = inside(height, self.options.healthy_z_range) & upright
+        return healthy
 
     def _observe(self, rows: Rows) -> Sequence[np.ndarray]:
         return self._seen_positions(rows), self.qvel[rows].clip(-10, 10)

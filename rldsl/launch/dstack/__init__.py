@@ -1,1 +1,1 @@
-"""dstack: a Submitit executor over its REST API, and the place that trains sessions with it."""
+"""The dstack backend: a Submitit executor over dstack's REST API, and what jobs run on its machines."""

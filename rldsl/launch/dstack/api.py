@@ -1,4 +1,4 @@
-"""dstack's REST API, as much of it as runs need: JSON over HTTP, nothing to install."""
+"""A client for the parts of dstack's REST API that runs need."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from rldsl.store.errors import StoreError
 
 CONFIG = Path("~/.dstack/config.yml")
 PAGE = 100
-"""Runs of one answer, at most."""
+"""Maximum number of runs in one response."""
 LINES = 1000
 TIMEOUT = 30.0
 Run = dict[str, Any]
 
 
 class DstackError(StoreError):
-    """The server refuses, or does not answer; a sentence."""
+    """The server refuses a request or does not answer."""
 
 
 class Server(NamedTuple):
-    """Where the server is, and who asks."""
+    """Address, token and project of a server."""
 
     url: str
     token: str
@@ -39,20 +39,20 @@ class Server(NamedTuple):
 
 
 def find_server() -> Server:
-    """By DSTACK_SERVER_URL, DSTACK_TOKEN and DSTACK_PROJECT, or else by what `dstack project add` wrote."""
+    """The server in DSTACK_SERVER_URL, DSTACK_TOKEN and DSTACK_PROJECT, or in the file of `dstack project add`."""
     url, token = os.environ.get("DSTACK_SERVER_URL"), os.environ.get("DSTACK_TOKEN")
     if url and token:
         return Server(_checked(url), token, os.environ.get("DSTACK_PROJECT", "main"))
-    written = _written(os.environ.get("DSTACK_PROJECT"))
-    if written is None:
+    configured = _configured(os.environ.get("DSTACK_PROJECT"))
+    if configured is None:
         raise DstackError(
             "no dstack server is known: set DSTACK_SERVER_URL, DSTACK_TOKEN and DSTACK_PROJECT, or `dstack project add`"
         )
-    return written
+    return configured
 
 
-def _written(project: str | None) -> Server | None:
-    import yaml  # type: ignore[import-untyped]
+def _configured(project: str | None) -> Server | None:
+    import yaml
 
     try:
         projects = yaml.safe_load(CONFIG.expanduser().read_text())["projects"]
@@ -69,21 +69,21 @@ def _checked(url: str) -> str:
 
 
 class Api:
-    """Calls to one server, about one project."""
+    """Requests to one server, about one project."""
 
     def __init__(self, server: Server | None = None) -> None:
         self.server = server or find_server()
 
     def call(self, path: str, body: Any = None) -> Any:
-        """The answer to a JSON body."""
+        """The response to a JSON request."""
         return self._post(path, json.dumps(body).encode(), "application/json")
 
     def project(self, path: str, body: Any = None) -> Any:
-        """The same, about the project."""
+        """The response to a JSON request below the project's path."""
         return self.call(f"/api/project/{self.server.project}/{path}", body)
 
     def upload(self, archive: bytes) -> str:
-        """The id of an uncompressed tar that runs can ask for."""
+        """Uploads an uncompressed tar for runs and returns its id."""
         border, name = uuid.uuid4().hex, hashlib.sha256(archive).hexdigest()
         head = f'--{border}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
         data = head.encode() + archive + f"\r\n--{border}--\r\n".encode()
@@ -96,7 +96,7 @@ class Api:
         )
 
     def runs(self, names: Collection[str]) -> dict[str, Run]:
-        """Runs by their names: of all of the project's, newest first, as many pages as it takes to find these."""
+        """Runs by name; reads pages of the project's runs, newest first, until all names are found."""
         found: dict[str, Run] = {}
         last: Run | None = None
         while len(found) < len(set(names)) and (page := self._page(last)):
@@ -113,17 +113,17 @@ class Api:
         return list(self.call("/api/runs/list", body))
 
     def stop(self, names: Collection[str]) -> None:
-        """Asks runs to end; those that are not there are passed over."""
+        """Asks runs to end; unknown names are ignored."""
         if names:
             self.project("runs/stop", {"runs_names": list(names), "abort": False})
 
     def delete(self, names: Collection[str]) -> None:
-        """Forgets runs that have ended."""
+        """Deletes runs that have ended."""
         if names:
             self.project("runs/delete", {"runs_names": list(names)})
 
     def log(self, run: Run) -> str:
-        """What the newest submission of a run has printed."""
+        """The output of the newest submission of a run."""
         submission = run.get("latest_job_submission") or {}
         if not submission.get("id"):
             return ""
@@ -131,7 +131,7 @@ class Api:
         return b"".join(chunks).decode("utf-8", "replace").replace("\r\n", "\n")
 
     def _chunks(self, name: str, submission: str) -> Iterator[bytes]:
-        """Pieces of bytes, cut anywhere."""
+        """The log in pieces of bytes, which may end within a line."""
         token = None
         while True:
             body = {"run_name": name, "job_submission_id": submission, "next_token": token, "limit": LINES}
@@ -158,20 +158,20 @@ class Api:
             return f"it does not know the token, or the token may not use the project {self.server.project}"
         try:
             detail = json.loads(error.read())["detail"]
-            said = "; ".join(_told(one) for one in (detail if isinstance(detail, list) else [detail]))
+            message = "; ".join(_detail(one) for one in (detail if isinstance(detail, list) else [detail]))
         except (OSError, ValueError, KeyError, TypeError):
-            said = ""
+            message = ""
         if error.code == 404:
             return f"the project {self.server.project}, or what was asked of it, is not there"
-        return said or f"{error.code} {error.reason}"
+        return message or f"{error.code} {error.reason}"
 
 
 def _name(run: Run) -> str:
     return str(run["run_spec"]["run_name"])
 
 
-def _told(detail: Any) -> str:
-    """What is wrong, and with which field where it says so."""
+def _detail(detail: Any) -> str:
+    """The message of an error, with the field that it is about."""
     if not isinstance(detail, dict):
         return str(detail)
     where = ".".join(str(part) for part in (detail.get("loc") or [])[1:] if part != "configuration")

@@ -1,4 +1,4 @@
-"""Files for a run: compressed, inside of the uncompressed tar that dstack takes, and no larger than it takes."""
+"""Archives for runs: a compressed tar inside the uncompressed one that dstack expects, within its size limit."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from rldsl.launch.code import LIBRARY
 from rldsl.spec.errors import PACKAGE, SpecError
 
 LIMIT = "DSTACK_SERVER_CODE_UPLOAD_LIMIT"
-"""Names the variable with the limit of a server that has another than dstack's own; 0: none."""
-USUAL = 2 * 2**20
+"""The environment variable with the upload limit of the server in bytes; 0: no limit."""
+DEFAULT_LIMIT = 2 * 2**20
 ENVELOPE = 1024
 LARGEST = 3
 POINTS = "entry_points.txt"
 
 
 def wrapped(name: str, files: Mapping[str, bytes]) -> bytes:
-    """A tar with one file, `name`: the compressed tar of all these. Equal files make equal bytes."""
+    """A tar with one file `name`, the compressed tar of `files`. Equal files give equal bytes."""
     packed = gzip.compress(_tar(files), mtime=0)
     whole = _tar({name: packed})
-    limit = int(os.environ.get(LIMIT, USUAL))
+    limit = int(os.environ.get(LIMIT, DEFAULT_LIMIT))
     if limit and len(whole) + ENVELOPE > limit:
         raise SpecError(_too_large(name, files, len(whole), limit))
     return whole
 
 
 def code_files(code: Path) -> dict[str, bytes]:
-    """The frozen copy of the code, and what makes its rldsl a package that Submitit finds plugins in."""
-    found = {str(path.relative_to(code)): path.read_bytes() for path in sorted(code.rglob("*")) if path.is_file()}
-    if any(name.startswith(f"{LIBRARY}/rldsl/") for name in found):
-        found |= {f"{LIBRARY}/rldsl.dist-info/{name}": text.encode() for name, text in _metadata().items()}
-    return found
+    """The frozen copy of the code, with the metadata of rldsl that Submitit finds plugins by."""
+    files = {str(path.relative_to(code)): path.read_bytes() for path in sorted(code.rglob("*")) if path.is_file()}
+    if any(name.startswith(f"{LIBRARY}/rldsl/") for name in files):
+        files |= {f"{LIBRARY}/rldsl.dist-info/{name}": text.encode() for name, text in _metadata().items()}
+    return files
 
 
 def requirements() -> str:
-    """What rldsl needs, in the versions that this machine has: for `pip install --requirement`."""
+    """The dependencies of rldsl in the versions of this machine, for `pip install --requirement`."""
     needed = [one.partition(">=")[0] for one in metadata.requires("rldsl") or [] if ";" not in one]  # of no extra
     if "site-packages" in PACKAGE.parts:
         needed.append("rldsl")  # it does not go along with the code
@@ -53,8 +53,8 @@ def _version(name: str) -> str:
 
 def _metadata() -> dict[str, str]:
     ours = metadata.distribution("rldsl")
-    found = {"METADATA": ours.read_text("METADATA") or ours.read_text("PKG-INFO")}
-    return {name: text for name, text in {**found, POINTS: ours.read_text(POINTS)}.items() if text}
+    files = {"METADATA": ours.read_text("METADATA") or ours.read_text("PKG-INFO")}
+    return {name: text for name, text in {**files, POINTS: ours.read_text(POINTS)}.items() if text}
 
 
 def _tar(files: Mapping[str, bytes]) -> bytes:

@@ -1,4 +1,4 @@
-"""dstack as a place to run: jobs become runs, and what they leave in the repository of results comes home."""
+"""The dstack backend: jobs become dstack runs, and their results are fetched from a repository on the Hub."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 from rldsl.hub.repository import Repository
 from rldsl.hub.sync import Sync
+from rldsl.launch.backend import Check, QueueState, QueueUnavailable
 from rldsl.launch.code import PROJECT
-from rldsl.launch.contract import Check, QueueSilent, QueueState
 from rldsl.launch.dstack.api import Api, DstackError, Run
 from rldsl.launch.dstack.configuration import JOBS, configuration
+from rldsl.launch.job_records import JobRecord
 from rldsl.launch.jobs import Job, JobMaker, Resources
-from rldsl.launch.tickets import Ticket
 from rldsl.spec.dstack import HF_TOKEN, Dstack
 from rldsl.spec.errors import SpecError
 from rldsl.store.checkpoint import checkpoint_frames
@@ -39,14 +39,14 @@ NO_RESULTS = (
 
 
 class DstackBackend:
-    """Runs of one project of a dstack server."""
+    """One project of a dstack server."""
 
     def __init__(self, launcher: Dstack, runs: Path) -> None:
         self.launcher = launcher
         self.runs = runs
 
     def check(self) -> list[Check]:
-        """The server, its fleets, the secrets, where results go; what depends on the server is not asked without it."""
+        """The server, its fleets and secrets, and the repository of results; only the server if it does not answer."""
         try:
             api = Api()
             fleets = api.project("fleets/list")
@@ -61,26 +61,26 @@ class DstackBackend:
         ]
 
     def offers(self, resources: Resources) -> list[str]:
-        """What each run asks for, and the cheapest machines that would do, with their price."""
-        asked = configuration(self.launcher, resources, [JOBS])
+        """The resources of each run, and the cheapest machines that provide them, with their price."""
+        wanted = configuration(self.launcher, resources, [JOBS])
         try:
-            plan = Api().project("runs/get_plan", {"run_spec": {"configuration": asked}, "max_offers": OFFERS})
+            plan = Api().project("runs/get_plan", {"run_spec": {"configuration": wanted}, "max_offers": OFFERS})
         except DstackError as error:
-            return [_asked(asked), str(error)]
+            return [_request(wanted), str(error)]
         offers = plan["job_plans"][0]["offers"]
         counted = Counter(_offer(one) for one in offers)
         lines = [line if count == 1 else f"{line}, {count} times" for line, count in counted.items()]
         more = plan["job_plans"][0]["total_offers"] - len(offers)
         rest = [f"and {more} more offers"] if more > 0 else []
-        return [_asked(asked), *(lines or ["no machine is on offer that would do"]), *rest]
+        return [_request(wanted), *(lines or ["no machine is on offer that would do"]), *rest]
 
     def submit(self, jobs: Sequence[Job], code: Path, folder: Path) -> list[str]:
-        """Uploads code, plan and jobs once, and applies a run for each job."""
+        """Uploads code, plan and jobs once, and starts a run for each job."""
         from rldsl.launch.dstack.executor import DstackExecutor
 
         if self.launcher.results is None:
             raise SpecError(NO_RESULTS)
-        self.take_along(jobs)
+        self.upload_checkpoints(jobs)
         executor = DstackExecutor(folder)
         first, plan = jobs[0], _maker(jobs[0]).plan
         facts = {"code": code, "plan": plan, "name": first.name, "resources": first.resources}
@@ -91,32 +91,32 @@ class DstackBackend:
         try:
             runs = Api().runs(ids)
         except DstackError as error:
-            raise QueueSilent(str(error)) from error
+            raise QueueUnavailable(str(error)) from error
         return {name: state_of(run) for name, run in runs.items()}
 
     def cancel(self, ids: Sequence[str]) -> None:
         Api().stop(ids)
 
-    def fetch(self, tickets: Sequence[Ticket]) -> None:
-        """What sessions that are not done have in their repository; a volume is out of reach.
+    def fetch(self, records: Sequence[JobRecord]) -> None:
+        """Pulls sessions that are not done from their repository; a volume cannot be reached from here.
 
-        Checkpoints stay there, but for the best one: only a next life needs them.
+        Of the checkpoints only the best one is pulled: the others are needed only on the next machine.
         """
         repositories: dict[str, list[str]] = defaultdict(list)
-        for ticket in tickets:
-            launcher = ticket.spec()
+        for record in records:
+            launcher = record.spec()
             if isinstance(launcher, Dstack) and launcher.repository:
-                repositories[launcher.repository] += [one for one in ticket.directories if not self._done(one)]
+                repositories[launcher.repository] += [one for one in record.directories if not self._done(one)]
         for name, sessions in repositories.items():
             if sessions:
                 Sync(Repository(name), self.runs, sessions).pull(checkpoints=False)
 
-    def last_words(self, ticket: Ticket) -> list[str]:
-        from rldsl.launch.dstack.executor import parted
+    def last_lines(self, record: JobRecord) -> list[str]:
+        from rldsl.launch.dstack.executor import split_log
 
         api = Api()
-        run = api.runs([ticket.job_id]).get(ticket.job_id)
-        return parted(api.log(run))[0].splitlines()[-LAST_LINES:] if run else []
+        run = api.runs([record.job_id]).get(record.job_id)
+        return split_log(api.log(run))[0].splitlines()[-LAST_LINES:] if run else []
 
     def _task(self, job: Job, code: Path) -> Any:
         from rldsl.launch.dstack.task import HostTask
@@ -138,14 +138,14 @@ class DstackBackend:
     def _relative(self, job: Job) -> tuple[str, ...]:
         return tuple(str(one.resolve().relative_to(self.runs.resolve())) for one in job.directories or (job.directory,))
 
-    def take_along(self, jobs: Sequence[Job]) -> None:
-        """Sessions that began on this machine go on there from their last checkpoint."""
-        begun = [one for job in jobs for one in self._relative(job) if self._begun(one)]
+    def upload_checkpoints(self, jobs: Sequence[Job]) -> None:
+        """Pushes sessions that began on this machine, so that the runs resume them."""
+        begun = [path for job in jobs for path in self._relative(job) if self._begun(path)]
         if begun and self.launcher.repository:
             repository = Repository(self.launcher.repository)
             repository.create()
-            there = Sync(repository, self.runs, begun).pull(checkpoints=False)
-            if missing := [one for one in begun if one not in there]:
+            pulled = Sync(repository, self.runs, begun).pull(checkpoints=False)
+            if missing := [path for path in begun if path not in pulled]:
                 Sync(repository, self.runs, missing).push()
 
     def _done(self, session: str) -> bool:
@@ -179,19 +179,19 @@ class DstackBackend:
 
 def _maker(job: Job) -> JobMaker:
     if job.maker is None:
-        raise SpecError("a job for dstack is made of a plan: it runs where paths are others")
+        raise SpecError("a job for dstack needs its JobMaker: paths are different on the machine that runs it")
     return job.maker
 
 
 def state_of(run: Run) -> QueueState:
-    """A run of `/api/runs/list` in the words of every queue."""
+    """The `QueueState` of a run of `/api/runs/list`."""
     job = run.get("latest_job_submission") or {}
     why = job.get("termination_reason") or run.get("termination_reason") or ""
     where = ((job.get("job_provisioning_data") or {}).get("hostname")) or ""
     match run["status"]:
         case "pending" | "submitted" | "provisioning" as status:
-            again = f"again after: {_reason(job, why)}" if why else ""
-            return QueueState("pending", again or ("starts a machine" if status == "provisioning" else ""), where)
+            retry = f"again after: {_reason(job, why)}" if why else ""
+            return QueueState("pending", retry or ("starts a machine" if status == "provisioning" else ""), where)
         case "running" | "terminating":
             return QueueState("running", "", where)
         case "done":
@@ -207,18 +207,19 @@ def _reason(job: dict[str, Any], why: str) -> str:
     code = job.get("exit_status")
     if why == "container_exited_with_error" and code is not None:
         return f"exit {code}" + (": killed, perhaps out of memory" if code == KILLED else "")
-    known, said = REASONS.get(why), (job.get("termination_reason_message") or "").partition(". ")[0]
-    if known == "no capacity" and said:
-        return f"no capacity ({said[0].lower()}{said[1:]})"
+    known, message = REASONS.get(why), (job.get("termination_reason_message") or "").partition(". ")[0]
+    if known == "no capacity" and message:
+        return f"no capacity ({message[0].lower()}{message[1:]})"
     return known or why.replace("_", " ")
 
 
-def _asked(asked: dict[str, Any]) -> str:
-    wanted = asked["resources"]
+def _request(run: dict[str, Any]) -> str:
+    """A line with the resources that a run asks for."""
+    wanted = run["resources"]
     gpu = wanted.get("gpu") or {}
     gpus = [f"{gpu['count']} GPU", " or ".join(gpu.get("name", [])), gpu.get("memory", "")] if gpu else []
-    spot = {"auto": "spot or on demand"}.get(asked["spot_policy"], asked["spot_policy"])
-    price = f"at most ${asked['max_price']:.2f}/h" if "max_price" in asked else ""
+    spot = {"auto": "spot or on demand"}.get(run["spot_policy"], run["spot_policy"])
+    price = f"at most ${run['max_price']:.2f}/h" if "max_price" in run else ""
     words = [f"{wanted['cpu']} cores", wanted["memory"], " ".join(filter(None, gpus)), spot, price]
     return f"each run asks for at least {', '.join(filter(None, words))}".replace("..", "").replace("GB", " GB")
 

@@ -1,4 +1,4 @@
-"""A profile as dstack's own words: the configuration of a run. Nothing of it passes through a shell but `setup`."""
+"""The configuration of a dstack run for a launcher profile. Only `setup` lines pass through a shell unquoted."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from rldsl.launch.jobs import Resources
 from rldsl.spec.dstack import Dstack
 
 FOLDER = ".rldsl"
-"""Of what is uploaded, in the working directory of a run."""
+"""The folder of uploaded files in the working directory of a run."""
 CODE, JOBS = "code", "jobs"
-"""The two archives: what runs, and what is to be done with it."""
+"""The two archives."""
 PLAN, REQUIREMENTS = "plan.json", "requirements.txt"
-"""Beside the jobs."""
+"""Files in the archive of jobs."""
 LONGEST_NAME = 41
 ID = 8
 
 
 def run_name(name: str) -> str:
-    """A name that no other run has, which dstack takes: small letters, digits and hyphens."""
+    """A unique name that dstack accepts: lower-case letters, digits and hyphens."""
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     if not plain[:1].isalpha():
         plain = f"run-{plain}"
@@ -31,7 +31,7 @@ def run_name(name: str) -> str:
 
 
 def configuration(launcher: Dstack, resources: Resources, archives: Sequence[str]) -> dict[str, Any]:
-    """Of a task that runs what is uploaded with it, in these archives."""
+    """A task that unpacks these archives and runs its job."""
     made = {
         "type": "task",
         "image": launcher.image,
@@ -52,9 +52,11 @@ def configuration(launcher: Dstack, resources: Resources, archives: Sequence[str
 
 
 def commands(launcher: Dstack, archives: Sequence[str]) -> list[str]:
-    """The shell lines of a run: its user's own, and ours, which are the same for every run."""
+    """The shell lines of a run: unpack, `setup`, install, run."""
     unpack = [f"mkdir -p {FOLDER}/{one} && tar -xzf {FOLDER}/{one}.tar.gz -C {FOLDER}/{one}" for one in archives]
-    setup = [f"{{ {line}\n}}" for line in launcher.setup]  # dstack joins lines with &&: a comment would end them all
+    setup = [
+        f"{{ {line}\n}}" for line in launcher.setup
+    ]  # dstack joins lines with &&, so a comment would hide the rest
     install = (
         [f"python -m pip install --quiet --requirement {FOLDER}/{JOBS}/{REQUIREMENTS}"] if launcher.install else []
     )
@@ -64,7 +66,7 @@ def commands(launcher: Dstack, archives: Sequence[str]) -> list[str]:
 
 
 def environment(launcher: Dstack) -> dict[str, str]:
-    """Variables of a run; a secret is named, and dstack puts its value in on the machine."""
+    """Environment variables of a run; dstack inserts the values of secrets on the machine."""
     secret = {name.upper(): f"${{{{ secrets.{name} }}}}" for name in launcher.secrets}
     return {**launcher.env, **secret, "SUBMITIT_EXECUTOR": "dstack"}
 

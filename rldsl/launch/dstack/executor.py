@@ -1,7 +1,7 @@
-"""Submitit on dstack, as `cluster="dstack"`: each function a run, told apart by its name, which is the job's id.
+"""A Submitit executor for dstack, `cluster="dstack"`: every function is a run, whose name is the job's id.
 
-All that runs need is uploaded once for all of them; their states come from one list; the value of a function comes
-home through the log of its run.
+The files of all runs are uploaded once, their states come from one request, and the result of a function is read from
+the log of its run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from submitit.core import core, job_environment, utils
 
-from rldsl.launch.contract import Refused
+from rldsl.launch.backend import Refused
 from rldsl.launch.dstack.api import Api, DstackError, Run
 from rldsl.launch.dstack.archive import code_files, requirements, wrapped
 from rldsl.launch.dstack.configuration import CODE, FOLDER, JOBS, PLAN, REQUIREMENTS, configuration, run_name
@@ -24,7 +24,7 @@ from rldsl.launch.jobs import LEAST, Resources
 from rldsl.spec.dstack import Dstack
 
 RESULT = "@@submitit-result@@"
-"""Begins the line of a log that holds the pickled value of a function."""
+"""Prefix of the line of a log with the pickled result of a function."""
 AT_A_TIME = 8
 STATES = {
     "pending": "PENDING",
@@ -39,7 +39,7 @@ STATES = {
 
 
 class DstackInfoWatcher(core.InfoWatcher):
-    """Asks for all jobs at once."""
+    """Asks for the states of all jobs in one request."""
 
     def __init__(self, delay_s: int = 15) -> None:
         super().__init__(delay_s)
@@ -57,7 +57,7 @@ class DstackInfoWatcher(core.InfoWatcher):
 
 
 class DstackJob(core.Job[Any]):
-    """A run; its log and its value are brought here when it has ended."""
+    """A run; its log and its result are downloaded when it has ended."""
 
     watcher = DstackInfoWatcher()
 
@@ -66,14 +66,14 @@ class DstackJob(core.Job[Any]):
             return True
         ended = self.watcher.is_done(self.job_id, mode="force" if force_check else "standard")
         if ended:
-            self.bring()
+            self.download()
         return ended
 
-    def bring(self) -> None:
-        """Writes Submitit's own files, of the log of the run as it is now."""
+    def download(self) -> None:
+        """Writes the files that Submitit expects, from the current log of the run."""
         if (run := self.watcher.runs.get(self.job_id)) is None:
             return
-        log, value = parted(Api().log(run))
+        log, value = split_log(Api().log(run))
         self.paths.stdout.write_text(log)
         if value is not None:
             with utils.temporary_save_path(self.paths.result_pickle) as temporary:
@@ -83,19 +83,19 @@ class DstackJob(core.Job[Any]):
         Api().stop([self.job_id])
 
 
-def parted(log: str) -> tuple[str, bytes | None]:
-    """What a run printed, and the pickled value that came with it."""
+def split_log(log: str) -> tuple[str, bytes | None]:
+    """The output of a run, and the pickled result in it."""
     lines = log.split("\n")
     values = [line.removeprefix(RESULT).strip() for line in lines if line.startswith(RESULT)]
     rest = "\n".join(line for line in lines if not line.startswith(RESULT))
     try:
         return rest, base64.b64decode(values[-1], validate=True) if values else None
-    except binascii.Error:  # cut short with the machine
+    except binascii.Error:  # the machine went away while it was written
         return rest, None
 
 
 class DstackJobEnvironment(job_environment.JobEnvironment):
-    """What a run knows of itself."""
+    """The environment variables of a run."""
 
     _env: ClassVar[dict[str, str]] = {
         "job_id": "DSTACK_RUN_NAME",
@@ -107,20 +107,20 @@ class DstackJobEnvironment(job_environment.JobEnvironment):
     }
 
     def _requeue(self, countdown: int) -> None:
-        """dstack itself starts a run again that ends with an error, if its profile says so."""
+        """dstack itself retries runs that end with an error, if the profile says so."""
 
 
 class DstackExecutor(core.Executor):
-    """Runs functions: `profile` says on which machines; `code` is a frozen copy of the code, `plan` a file for all."""
+    """Runs functions on machines of a `profile`, with a frozen copy of the `code` and a `plan` file."""
 
     job_class = DstackJob
 
     @classmethod
     def affinity(cls) -> int:
-        return 0  # only where it is asked for
+        return 0  # never chosen automatically
 
     @classmethod
-    def _equivalence_dict(cls) -> dict[str, str]:
+    def _equivalence_dict(cls) -> Any:  # the TypedDict requires nodes and tasks, which a run does not have
         return {
             "name": "name",
             "timeout_min": "timeout_min",
@@ -133,7 +133,9 @@ class DstackExecutor(core.Executor):
     def _valid_parameters(cls) -> set[str]:
         return {"name", "timeout_min", "memory_gb", "cpus", "gpus", "profile", "code", "plan", "resources"}
 
-    def _internal_process_submissions(self, delayed_submissions: Sequence[utils.DelayedSubmission]) -> list[DstackJob]:
+    def _internal_process_submissions(
+        self, delayed_submissions: Sequence[utils.DelayedSubmission]
+    ) -> list[core.Job[Any]]:
         names = [run_name(self.parameters.get("name", "job")) for _ in delayed_submissions]
         pickles = {
             f"{name}_submitted.pkl": self._pickled(name, one)
@@ -151,15 +153,17 @@ class DstackExecutor(core.Executor):
 
     @property
     def profile(self) -> Dstack:
-        """With what was asked for in Submitit's own words."""
+        """The profile with Submitit's own parameters applied."""
         profile: Dstack = self.parameters.get("profile") or Dstack()
-        asked = {name: self.parameters[name] for name in ("memory_gb", "cpus", "gpus") if name in self.parameters}
+        changes: dict[str, Any] = {
+            name: self.parameters[name] for name in ("memory_gb", "cpus", "gpus") if name in self.parameters
+        }
         if "timeout_min" in self.parameters:
-            asked["hours"] = self.parameters["timeout_min"] / 60
-        return profile.with_(**asked) if asked else profile
+            changes["hours"] = self.parameters["timeout_min"] / 60
+        return profile.with_(**changes) if changes else profile
 
     def _spec(self, pickles: dict[str, bytes]) -> dict[str, Any]:
-        """Of every run of a submission, but for its name: each finds its own pickle."""
+        """The spec shared by all runs of a submission; each finds its own pickle by its name."""
         resources: Resources = self.parameters.get("resources", LEAST)
         archives = {JOBS: {**pickles, **self._extra()}}
         if code := self.parameters.get("code"):
@@ -171,12 +175,12 @@ class DstackExecutor(core.Executor):
 
     def _extra(self) -> dict[str, bytes]:
         plan = self.parameters.get("plan")
-        found = {REQUIREMENTS: requirements().encode()} if self.profile.install else {}
-        return {**found, PLAN: Path(plan).read_bytes()} if plan else found
+        files = {REQUIREMENTS: requirements().encode()} if self.profile.install else {}
+        return {**files, PLAN: Path(plan).read_bytes()} if plan else files
 
 
 def submit_runs(api: Api, names: Sequence[str], spec: dict[str, Any]) -> None:
-    """One call for each, several at a time; at the first that is refused, what came after it is stopped again."""
+    """Starts runs concurrently; if one is refused, those after it are stopped and `Refused` is raised."""
 
     def apply(name: str) -> DstackError | None:
         try:

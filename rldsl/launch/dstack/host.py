@@ -1,6 +1,6 @@
-"""`python -m rldsl.launch.dstack.host FOLDER`: on a machine of dstack's, the Submitit job of this run.
+"""`python -m rldsl.launch.dstack.host FOLDER`: runs the Submitit job of a run, on a machine of dstack.
 
-The value of the function goes home through the log: the only thing that is left of a machine.
+The result is printed to the log, which is all that remains of a machine.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rldsl.launch.dstack.executor import RESULT
 
 
 def main(folder: str) -> None:
-    """Runs the job; a failure is told too, and is the end of this process."""
+    """Runs the job and prints its result; a failure is a result too, and ends this process with an error."""
     from submitit.core.job_environment import JobEnvironment
     from submitit.core.submission import process_job
 
@@ -22,11 +22,11 @@ def main(folder: str) -> None:
     finally:
         result = JobEnvironment().paths.result_pickle
         if result.exists():
-            tell(result)
+            print_result(result)
 
 
-def tell(result: Path) -> None:
-    """One line of the log."""
+def print_result(result: Path) -> None:
+    """Prints the pickled result as one line."""
     sys.stdout.flush()
     print(f"\n{RESULT}{base64.b64encode(result.read_bytes()).decode()}", flush=True)  # noqa: T201
 

@@ -1,6 +1,6 @@
-"""A job on a machine of dstack's: what is known of its sessions is brought there first, and what they do is taken home.
+"""A job on a machine of dstack: pulls its sessions from the repository of results first, and pushes them regularly.
 
-The machine may go at any moment. Where sessions are kept in a repository, it is pushed to while the training goes on.
+The machine may disappear at any moment.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from rldsl.store.layout import LOG
 from rldsl.store.session_dir import SessionDir
 
 MARGIN = 600.0
-"""Seconds before the time limit at which a job checkpoints and ends, to go on in its next life; a tenth at most."""
+"""Seconds before the time limit at which a job checkpoints and ends, to be retried; at most a tenth of the limit."""
 
 
 @dataclass
 class HostTask(Task):
-    """Paths are known only there: these are below the copy of the code, `directories` below the run directory."""
+    """A task with relative paths: `directories` below the run directory, all others below the copy of the code."""
 
     command: tuple[str, ...] = ()
     directory: str = ""
@@ -46,7 +46,7 @@ class HostTask(Task):
     seconds: float = 86400.0
     push_seconds: float = 600.0
     retried: bool = True
-    """Whether dstack starts a run again that ends with an error."""
+    """Whether dstack retries a run that ends with an error."""
     _sessions: list[SessionDir] = field(default_factory=list, init=False, repr=False, compare=False)
     _sync: Sync | None = field(default=None, init=False, repr=False, compare=False)
     _log: TailReader | None = field(default=None, init=False, repr=False, compare=False)
@@ -55,11 +55,11 @@ class HostTask(Task):
     every_seconds: ClassVar[float] = 1.0
 
     def __call__(self) -> int:
-        """As a task, but that a stopped one ends with an error, for dstack to start it again.
+        """Runs the job. A stopped one ends with an error, so that dstack retries it.
 
-        One that has failed for good does not: it would fail again.
+        One whose sessions have failed does not: it would fail again.
         """
-        self._settle(Path.cwd())
+        self._resolve_paths(Path.cwd())
         limit = threading.Timer(self.seconds - min(MARGIN, self.seconds / 10), self._time_is_up)
         limit.daemon = True
         limit.start()
@@ -76,31 +76,31 @@ class HostTask(Task):
         return code
 
     def before(self) -> None:
-        signal.signal(signal.SIGINT, self._note)  # dstack's first word to a run that must end
+        signal.signal(signal.SIGINT, self._terminate)  # the first signal that dstack sends to a run that must end
         if self._sync is not None:
             self._sync.repository.create()
-            found = self._sync.pull()
-            _say(f"rldsl: {len(found)} of {len(self.directories)} sessions go on from {self.results}")
+            pulled = self._sync.pull()
+            _log(f"rldsl: {len(pulled)} of {len(self.directories)} sessions resume from {self.results}")
         self._log = TailReader(Path(self.directory, LOG))
         self._log.read_new()
         self._pushed = time.monotonic()
 
     def every(self) -> None:
-        self._tell()
+        self._copy_log()
         if self._sync is not None and time.monotonic() - self._pushed >= self.push_seconds:
             try:
                 self._sync.push()
             except HubError as error:
-                _say(f"rldsl: {error}; the next upload tries again")
+                _log(f"rldsl: {error}; the next upload tries again")
             self._pushed = time.monotonic()
 
     def after(self, code: int) -> None:
-        self._tell()
+        self._copy_log()
         if self._sync is not None:
             self._sync.push()
 
-    def _settle(self, here: Path) -> None:
-        """From here on everything has its place."""
+    def _resolve_paths(self, here: Path) -> None:
+        """Makes the command, now that the paths on this machine are known."""
         code = here / FOLDER / CODE
         runs = Path(self.results) if self.results.startswith("/") else here / "runs"
         if not self.results.startswith("/"):
@@ -113,19 +113,19 @@ class HostTask(Task):
         self._sessions = [SessionDir(runs / one) for one in self.directories]
 
     def _time_is_up(self) -> None:
-        while self._child is None:  # it is about to start
+        while self._child is None:  # the child is about to start
             time.sleep(self.poll_seconds)
         self.stop_child()
 
     def _ended(self) -> bool:
-        """Whether every session has come to an end of its own, by its journal."""
+        """Whether all sessions are done or failed, by their journals."""
         return all(one.state() in ("done", "failed") for one in self._sessions)
 
-    def _tell(self) -> None:
-        """What the sessions print is the log of the run too."""
+    def _copy_log(self) -> None:
+        """Prints new lines of the session's log, for the log of the run."""
         for line in self._log.read_new() if self._log else ():
-            _say(line)
+            _log(line)
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     print(line, flush=True)  # noqa: T201 (the log of the run)

@@ -1,1 +1,1 @@
-"""The screens of the monitor, one a file."""
+"""The screens of the monitor, one per file."""

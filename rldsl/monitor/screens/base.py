@@ -1,4 +1,4 @@
-"""What the screens share: the line at the top, the line of what is going on, the keys at the bottom."""
+"""The base class of the screens: the top bar, the status line and the footer."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class WatchScreen(Screen[None]):
-    """A screen over the facts of the app; `update_facts` is called whenever they have changed."""
+    """A screen that shows sessions; `update_content` is called whenever sessions have changed."""
 
     NAME: ClassVar[str]
-    HORIZONTAL_BREAKPOINTS: ClassVar = [(0, "-narrow"), (110, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012 (Textual declares it without ClassVar)
     app: WatchApp
 
     def compose(self) -> ComposeResult:
@@ -32,27 +32,27 @@ class WatchScreen(Screen[None]):
         yield Footer(compact=True, show_command_palette=False)
 
     def compose_body(self) -> Iterable[Widget]:
-        """What is between the bars."""
+        """The widgets between the top bar and the status line."""
         return ()
 
     def on_screen_resume(self) -> None:
-        self.refresh_facts()
+        self.refresh_content()
 
-    def refresh_facts(self) -> None:
-        """Shows the facts as they are now."""
+    def refresh_content(self) -> None:
+        """Updates the totals and the content."""
         if not self.is_mounted:
             return
-        states = (one.status.state for one in self.app.seen.values())
+        states = (session.status.state for session in self.app.sessions.values())
         self.query_one(TopBar).show(states, palette_of(self.app))
-        self.update_facts()
+        self.update_content()
 
-    def update_facts(self) -> None:
-        """Shows what this screen is for."""
+    def update_content(self) -> None:
+        """Shows the current sessions."""
 
     def commands(self) -> Iterable[SystemCommand]:
-        """What the command palette offers on this screen alone."""
+        """Entries of the command palette for this screen only."""
         return ()
 
-    def say(self, text: str | Text) -> None:
-        """Puts a sentence into the line above the keys."""
+    def set_status(self, text: str | Text) -> None:
+        """Sets the text of the status line."""
         self.query_one("#status", StatusLine).update(Text(text) if isinstance(text, str) else text)

@@ -1,4 +1,4 @@
-"""Curves: chosen sessions over each other, as means with bands or each for itself."""
+"""Curves: a metric of the chosen sessions, averaged over seeds or one line per seed."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from textual.containers import Container
 from textual.widget import Widget
 from textual.widgets import Static
 
-from rldsl.monitor.curves import Curve, Line, averaged, metrics_of, single
-from rldsl.monitor.facts import Seen
+from rldsl.monitor.curves import Curve, Line, averaged, metrics_of
 from rldsl.monitor.screens.base import WatchScreen
+from rldsl.monitor.session_index import SessionSnapshot
 from rldsl.monitor.themes import palette_of
 from rldsl.monitor.widgets.chart import Chart
 from rldsl.report.words import count
 
-MOST_SESSIONS = 64
-MOST_LINES = 8
+MAX_SESSIONS = 64
+MAX_LINES = 8
 AXES = ("frame", "seconds")
-SCORES = ("episode_return", "episode_return_ma", "eval_return")
-"""Figures that the target speaks of."""
+RETURN_METRICS = ("episode_return", "episode_return_ma", "eval_return")
+"""Metrics that can be compared with the target."""
 
 
 class CurvesScreen(WatchScreen):
-    """Reads the chosen sessions in a thread, and draws them as they grow."""
+    """Reads the chosen sessions in a thread and draws them as they grow."""
 
     NAME = "curves"
     AUTO_FOCUS = "Chart"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("m", "metric(1)", "Metric"),
-        Binding("M", "metric(-1)", "Metric before", show=False),
+        Binding("M", "metric(-1)", "Previous metric", show=False),
         Binding("s", "seeds", "Seeds"),
         Binding("L", "log", "Log axis"),
         Binding("x", "axis", "X axis"),
@@ -52,58 +52,56 @@ class CurvesScreen(WatchScreen):
     def compose_body(self) -> Iterable[Widget]:
         yield Container(Chart(id="chart"), Static(id="legend"), id="body")
 
-    def update_facts(self) -> None:
-        paths = [one.path for one in self._chosen()]
+    def update_content(self) -> None:
+        paths = [session.path for session in self._chosen()]
         self.curves = {path: self.curves.get(path) or Curve(self.app.runs, path) for path in paths}
         self.read(dict(self.curves))
 
     @work(thread=True, exclusive=True, group="curves", exit_on_error=False)
     def read(self, curves: dict[str, Curve]) -> None:
-        """Reads what is new of each; a file that vanishes is a curve that ends."""
+        """Reads the new log points of each session; a file that was deleted adds none."""
         for curve in curves.values():
             try:
                 curve.read()
             except (OSError, ValueError) as error:
-                self.app.call_from_thread(self.say, f"a curve cannot be read: {error}")
+                self.app.call_from_thread(self.set_status, f"cannot read a curve: {error}")
         self.app.call_from_thread(self.draw)
 
-    def _chosen(self) -> list[Seen]:
-        return self.app.chosen()[:MOST_SESSIONS]
+    def _chosen(self) -> list[SessionSnapshot]:
+        return self.app.chosen()[:MAX_SESSIONS]
 
     def draw(self) -> None:
-        """Draws what has been read."""
-        lines, seen = self._lines(), self._chosen()
-        targets = {one.status.target for one in seen} - {None}
-        target = targets.pop() if len(targets) == 1 and self.metric in SCORES else None
+        """Draws the points that have been read."""
+        lines, sessions = self._lines(), self._chosen()
+        targets = {session.status.target for session in sessions} - {None}
+        target = targets.pop() if len(targets) == 1 and self.metric in RETURN_METRICS else None
         chart = self.query_one(Chart)
-        chart.empty = "no session is chosen" if not seen else f"no {self.metric} yet"
+        chart.empty = "no session is chosen" if not sessions else f"no {self.metric} yet"
         chart.show(lines, target, log_axis=self.log_axis)
         self.query_one("#legend", Static).update(self._legend(lines, target))
-        self._tell(seen, lines)
+        self._update_status(sessions, lines)
 
     def _lines(self) -> list[Line]:
-        """A line a trial, or a line a session; only so many that colours tell them apart."""
+        """One line per trial or per session; at most as many as there are distinguishable colours."""
         groups: dict[tuple[str, str, int], list[str]] = {}
-        for one in self._chosen():
-            seed = one.status.seed if self.each_seed else -1
-            groups.setdefault((one.status.experiment, one.trial, seed), []).append(one.path)
+        for session in self._chosen():
+            seed = session.status.seed if self.each_seed else -1
+            groups.setdefault((session.status.experiment, session.trial, seed), []).append(session.path)
         lines = [self._line(key, paths) for key, paths in groups.items()]
-        return sorted(lines, key=lambda line: line.label)[:MOST_LINES]
+        return sorted(lines, key=lambda line: line.label)[:MAX_LINES]
 
     def _line(self, key: tuple[str, str, int], paths: list[str]) -> Line:
         experiment, trial, seed = key
-        family = self.app.index.families.get(experiment)
-        label = " ".join(filter(None, [experiment, family.label(trial) if family else trial]))
+        varied = self.app.index.varied.get(experiment)
+        label = " ".join(filter(None, [experiment, varied.label(trial) if varied else trial]))
         points = [curve.points(self.axis, self.metric) for path in paths if (curve := self.curves.get(path))]
-        return (
-            averaged(label, points) if seed < 0 else single(f"{label} seed {seed}", points[0] if points else ((), ()))
-        )
+        return averaged(label, points) if seed < 0 else averaged(f"{label} seed {seed}", points[:1])
 
     def _legend(self, lines: list[Line], target: float | None) -> Text:
         palette = palette_of(self.app)
         text = Text(no_wrap=True, overflow="ellipsis")
         for index, line in enumerate(lines):
-            text.append("━━ ", palette.lines[index % len(palette.lines)])
+            text.append("━━ ", palette.line_colours[index % len(palette.line_colours)])
             last = "-" if line.last is None else f"{line.last:.4g}"
             text.append(f"{last:>8} ", palette.style("foreground", bold=True))
             text.append(f"×{line.seeds} " if line.seeds > 1 else "", palette.dim)
@@ -114,24 +112,24 @@ class CurvesScreen(WatchScreen):
             text.append("target")
         return text
 
-    def _tell(self, seen: list[Seen], lines: list[Line]) -> None:
+    def _update_status(self, sessions: list[SessionSnapshot], lines: list[Line]) -> None:
         palette = palette_of(self.app)
         text = Text(no_wrap=True, overflow="ellipsis")
         text.append(self.metric, palette.style("primary", bold=True))
         against = f" against {self.axis}" + (", log axis" if self.log_axis else "")
-        band = "" if self.each_seed else "; mean, lowest and highest seed"
-        more = len(self.app.chosen()) - len(seen)
+        band = "" if self.each_seed else "; mean and range over seeds"
+        more = len(self.app.chosen()) - len(sessions)
         left_out = f"; {count(more, 'session')} left out" if more > 0 else ""
         text.append(
-            f"{against}: {count(len(seen), 'session')}, {count(len(lines), 'line')}{band}{left_out}", palette.dim
+            f"{against}: {count(len(sessions), 'session')}, {count(len(lines), 'line')}{band}{left_out}", palette.dim
         )
-        self.say(text)
+        self.set_status(text)
 
-    def action_metric(self, by: int) -> None:
+    def action_metric(self, step: int) -> None:
         names = metrics_of(self.curves.values())
         if names:
-            here = names.index(self.metric) if self.metric in names else 0
-            self.metric = names[(here + by) % len(names)]
+            index = names.index(self.metric) if self.metric in names else 0
+            self.metric = names[(index + step) % len(names)]
             self.draw()
 
     def commands(self) -> Iterable[SystemCommand]:
@@ -139,7 +137,7 @@ class CurvesScreen(WatchScreen):
             yield SystemCommand(f"Curve of {name}", f"Draw {name}", partial(self.show_metric, name))
 
     def show_metric(self, name: str) -> None:
-        """Draws another figure."""
+        """Draws another metric."""
         self.metric = name
         self.draw()
 

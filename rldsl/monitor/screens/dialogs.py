@@ -1,4 +1,4 @@
-"""What lies over a screen for a moment: a question, a diff, a text, the keys."""
+"""Dialogs over a screen: a question, the difference of two sessions, the help."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from rldsl.report.words import value
 HELP = """\
 [b]Everywhere[/b]
   1 .. 7        Runs, Curves, Log, Detail, Search, Queue, Machine
-  c             stop the chosen sessions: they checkpoint first
+  c             stop the chosen sessions; they checkpoint first
   r             resume the chosen sessions on this machine
-  d             what differs between two selected sessions
-  t             TensorBoard of the chosen sessions
-  y             copy the command that repeats a session
-  ctrl+t        dark or light        ctrl+p   command palette
-  ?             this                 q        quit
-  [dim]chosen: what is selected, or else what the cursor is on[/dim]
+  d             show what differs between two sessions
+  t             start TensorBoard for the chosen sessions
+  y             copy the command that trains a session again
+  ctrl+t        dark or light theme  ctrl+p   command palette
+  ?             this help            q        quit
+  [dim]chosen: the selected sessions, or those under the cursor[/dim]
 
 [b]Runs[/b]
   j k, arrows   move                 g G      first, last
@@ -33,15 +33,15 @@ HELP = """\
   enter         open, or unfold      u        unselect all
   /             filter               o O      sort, reverse
 
-[b]Filter[/b]  all words must hold; a minus excludes; commas mean or
+[b]Filter[/b]  all words must match; a minus excludes; commas mean or
   status:failed,resume   env:Hopper   algo:ppo   experiment:x   id:5bd3
-  place:local   seed:1   differs:gamma   -algo:random   any word
+  backend:local   seed:1   differs:gamma   -algo:random   any word
 
 [b]Curves[/b]
   m M           next, previous metric     s   mean or every seed
   + - wheel     zoom                      x   frames or seconds
   h l, arrows   move                      L   log axis
-  0             the whole
+  0             show everything
 
 [b]Log[/b]
   f             follow                    /   search, n N next, previous
@@ -49,7 +49,7 @@ HELP = """\
 
 
 class Dialog(ModalScreen[bool]):
-    """A box in the middle; escape closes it."""
+    """A box in the middle of the screen; escape closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "answer(False)", "Close"),
@@ -65,26 +65,26 @@ class Dialog(ModalScreen[bool]):
 
 
 class Confirm(Dialog):
-    """Says what will happen, and asks."""
+    """Describes what will happen and asks for confirmation."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y,enter", "answer(True)", "Yes"),
         Binding("n", "answer(False)", "No"),
     ]
 
-    def __init__(self, question: str, what: str) -> None:
+    def __init__(self, question: str, details: str) -> None:
         super().__init__()
-        self.question, self.what = question, what
+        self.question, self.details = question, details
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
             yield Static(Text(self.question), classes="title")
-            yield VerticalScroll(Static(Text(self.what)), classes="text")
+            yield VerticalScroll(Static(Text(self.details)), classes="text")
             yield Static("[@click=screen.answer(True)][b] y [/b]yes[/]   [@click=screen.answer(False)][b] n [/b]no[/]")
 
 
-class Words(Dialog):
-    """A text to read."""
+class TextDialog(Dialog):
+    """A text with a title."""
 
     def __init__(self, title: str, text: Text) -> None:
         super().__init__()
@@ -97,8 +97,8 @@ class Words(Dialog):
             yield Static("[@click=screen.answer(False)][b]escape[/b] closes[/]", classes="hint")
 
 
-class Help(Words):
-    """The keys."""
+class Help(TextDialog):
+    """The list of keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("question_mark", "answer(False)", "Close", show=False)]
 
@@ -109,21 +109,21 @@ class Help(Words):
 class Diff(Dialog):
     """What differs between two sessions."""
 
-    def __init__(self, first: str, second: str, found: list[SessionDifference]) -> None:
+    def __init__(self, first: str, second: str, differences: list[SessionDifference]) -> None:
         super().__init__()
-        self.first, self.second, self.found = first, second, found
+        self.first, self.second, self.differences = first, second, differences
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box -wide"):
-            yield Static(Text("What differs" if self.found else "They do not differ"), classes="title")
+            yield Static(Text("Differences" if self.differences else "The sessions do not differ"), classes="title")
             yield DataTable(cursor_type="row", zebra_stripes=True)
             yield Static("[@click=screen.answer(False)][b]escape[/b] closes[/]", classes="hint")
 
     def on_mount(self) -> None:
         table = self.query_one(DataTable)
         table.add_columns("of", "name", self.first, self.second)
-        for one in self.found:
-            table.add_row(one.of, one.name, value(one.a), value(one.b))
+        for row in self.differences:
+            table.add_row(row.of, row.name, value(row.a), value(row.b))
 
     def action_scroll(self, lines: int) -> None:
         table = self.query_one(DataTable)

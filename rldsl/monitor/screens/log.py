@@ -1,4 +1,4 @@
-"""Log: the end of what a session's process printed; follows it, finds words in it."""
+"""Log: the end of a session's log file, followed and searchable."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
-from rldsl.monitor.logs import LogTail
+from rldsl.monitor.log_tail import LogTail
 from rldsl.monitor.screens.base import WatchScreen
 from rldsl.monitor.themes import palette_of
-from rldsl.monitor.widgets.lines import Lines
+from rldsl.monitor.widgets.log_view import LogView
 from rldsl.report.words import count
 
-EVERY = 0.5
+READ_SECONDS = 0.5
 
 
 class LogScreen(WatchScreen):
-    """The log of the first chosen session."""
+    """Shows the log of the first of the chosen sessions."""
 
     NAME = "log"
-    AUTO_FOCUS = "Lines"
+    AUTO_FOCUS = "LogView"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "follow", "Follow"),
         Binding("slash", "search", "Search", key_display="/"),
@@ -39,79 +39,80 @@ class LogScreen(WatchScreen):
         self.tail: LogTail | None = None
 
     def compose_body(self) -> Iterable[Widget]:
-        yield Lines(id="lines")
-        yield Input(placeholder="find in the log", id="needle", compact=True)
+        yield LogView(id="lines")
+        yield Input(placeholder="find in the log", id="find", compact=True)
 
     def on_mount(self) -> None:
-        self.set_interval(EVERY, self._read)
+        self.set_interval(READ_SECONDS, self._read)
 
     @property
-    def lines(self) -> Lines:
-        return self.query_one(Lines)
+    def view(self) -> LogView:
+        return self.query_one(LogView)
 
-    def update_facts(self) -> None:
+    def update_content(self) -> None:
         chosen = self.app.chosen()
         path = chosen[0].path if chosen else None
         if path != self.path:
             self.path = path
             self.tail = LogTail(self.app.runs / path / "log.txt") if path else None
-            self.lines.clear()
+            self.view.clear()
         self._read()
-        self._tell()
+        self._update_status()
 
     def _read(self) -> None:
         if self.tail is None or not self.is_current:
             return
         lines = self.tail.read_new()
         if lines:
-            self.lines.add(lines)
-            self._tell()
+            self.view.add(lines)
+            self._update_status()
 
-    @on(Lines.Moved)
+    @on(LogView.Moved)
     def _moved(self) -> None:
-        self._tell()
+        self._update_status()
 
     def action_follow(self) -> None:
-        self.lines.follow = not self.lines.follow
-        self.lines.add(())
-        self._tell()
+        self.view.follow = not self.view.follow
+        self.view.add(())
+        self._update_status()
 
     def action_search(self) -> None:
-        box = self.query_one("#needle", Input)
+        box = self.query_one("#find", Input)
         box.add_class("-shown")
         box.focus()
 
-    @on(Input.Changed, "#needle")
+    @on(Input.Changed, "#find")
     def _typed(self, event: Input.Changed) -> None:
-        self.lines.find(event.value, forward=False)
-        self._tell()
+        self.view.find(event.value, forward=False)
+        self._update_status()
 
-    @on(Input.Submitted, "#needle")
+    @on(Input.Submitted, "#find")
     def _done(self) -> None:
-        self.query_one("#needle", Input).remove_class("-shown")
-        self.lines.focus()
+        self.query_one("#find", Input).remove_class("-shown")
+        self.view.focus()
 
     def action_next(self, forward: bool) -> None:
-        self.lines.find(self.lines.needle, forward=forward, again=True)
-        self._tell()
+        self.view.find(self.view.query_text, forward=forward, again=True)
+        self._update_status()
 
     def action_leave(self) -> None:
-        """First the search goes, then the screen."""
-        box = self.query_one("#needle", Input)
+        """Ends the search first, then leaves the screen."""
+        box = self.query_one("#find", Input)
         if box.value or box.has_focus:
             box.value = ""
             self._done()
         else:
             self.app.action_show("runs")
 
-    def _tell(self) -> None:
-        palette, lines = palette_of(self.app), self.lines
+    def _update_status(self) -> None:
+        palette, view = palette_of(self.app), self.view
         text = Text(no_wrap=True, overflow="ellipsis")
         if self.path is None:
             text.append("no session is chosen", palette.dim)
         else:
-            text.append(self.app.seen[self.path].status.session if self.path in self.app.seen else self.path, "bold")
-            state = "following" if lines.follow else "not following: f or G does"
-            found = f"  {count(lines.matches, 'line')} with {lines.needle!r}" if lines.needle else ""
-            text.append(f"  {count(len(lines.lines), 'line')}, {state}{found}", palette.dim)
-        self.say(text)
+            session = self.app.sessions.get(self.path)
+            text.append(session.status.session if session else self.path, "bold")
+            state = "following" if view.follow else "not following (f: follow)"
+            matches = f"  {count(view.match_count, 'line')} with {view.query_text!r}" if view.query_text else ""
+            text.append(f"  {count(len(view.lines), 'line')}, {state}{matches}", palette.dim)
+        self.set_status(text)

@@ -1,4 +1,4 @@
-"""Queue: what SLURM and dstack say, joined with our sessions."""
+"""Queue: the jobs in SLURM and dstack, with the sessions that they run."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import DataTable, Static
 
-from rldsl.monitor.queue import EVERY, joined
+from rldsl.monitor.queue import POLL_SECONDS, QueueRow, with_sessions
 from rldsl.monitor.screens.base import WatchScreen
 from rldsl.monitor.themes import palette_of
 from rldsl.report.words import count
 
-NONE = "no queue here: neither squeue nor the address of a dstack server (DSTACK_SERVER_URL) was found"
+NO_QUEUE = "no queue: neither squeue nor the URL of a dstack server (DSTACK_SERVER_URL) was found"
 ROLES = {"running": "primary", "pending": "warning", "failed": "error", "terminated": "error", "done": "success"}
 
 
 class QueueScreen(WatchScreen):
-    """Asks while it is looked at; the queue itself is asked every half a minute at most."""
+    """Polls the queues while the screen is shown."""
 
     NAME = "queue"
     AUTO_FOCUS = "DataTable"
@@ -31,54 +31,59 @@ class QueueScreen(WatchScreen):
         Binding("escape", "app.show('runs')", "Back"),
     ]
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[QueueRow] = []
+
     def compose_body(self) -> Iterable[Widget]:
         yield Static(id="notes")
         yield DataTable(id="jobs", cursor_type="row", zebra_stripes=True)
 
     def on_mount(self) -> None:
-        self.query_one(DataTable).add_columns("place", "job", "state", "time", "reason", "name", "our sessions")
-        self.set_interval(EVERY / 15, self._ask_if_looked_at)
+        self.query_one(DataTable).add_columns("backend", "job", "state", "time", "reason", "name", "sessions")
+        self.set_interval(POLL_SECONDS / 15, self._poll_if_shown)
 
-    def update_facts(self) -> None:
+    def update_content(self) -> None:
         self._show()
-        self._ask_if_looked_at()
+        self._poll_if_shown()
 
-    def _ask_if_looked_at(self) -> None:
+    def _poll_if_shown(self) -> None:
         if self.is_current and self.app.queue.sources and self.app.queue.due:
-            self.ask()
+            self.poll()
 
     @work(thread=True, group="queue", exit_on_error=False)
-    def ask(self) -> None:
-        """Asks in a thread: a queue may take its time."""
-        self.app.queue.ask()
+    def poll(self) -> None:
+        """Polls in a thread: a queue can be slow."""
+        self.app.queue.poll()
         self.app.call_from_thread(self._show)
 
     def _show(self) -> None:
-        answer, palette = self.app.queue.answer, palette_of(self.app)
-        notes = [*answer.notes] if self.app.queue.sources else [NONE]
-        if self.app.queue.sources and answer.asked is None:
-            notes.append("asking ...")
+        report, palette = self.app.queue.report, palette_of(self.app)
+        notes = [*report.notes] if self.app.queue.sources else [NO_QUEUE]
+        if self.app.queue.sources and report.polled_at is None:
+            notes.append("polling ...")
         self.query_one("#notes", Static).update(Text("\n".join(notes), palette.style("warning")))
-        self.rows = joined(answer.rows, self.app.seen)
+        self.rows = with_sessions(report.rows, self.app.sessions)
         table = self.query_one(DataTable)
-        row = table.cursor_row
+        cursor = table.cursor_row
         table.clear()
-        for one in self.rows:
-            state = Text(one.state, palette.style(ROLES.get(one.state, "foreground")))
-            ours = ", ".join(one.sessions[:3]) + (" ..." if len(one.sessions) > 3 else "")
-            table.add_row(one.place, one.id, state, one.time, one.reason, one.name, ours)
-        table.move_cursor(row=row)
-        asked = ", ".join(self.app.queue.sources) or "nobody"
-        self.say(f"{count(len(self.rows), 'job')}; asked: {asked}, every {EVERY:.0f} seconds at most")
+        for row in self.rows:
+            state = Text(row.state, palette.style(ROLES.get(row.state, "foreground")))
+            sessions = ", ".join(row.sessions[:3]) + (" ..." if len(row.sessions) > 3 else "")
+            table.add_row(row.backend, row.id, state, row.time, row.reason, row.name, sessions)
+        table.move_cursor(row=cursor)
+        sources = ", ".join(self.app.queue.sources) or "none"
+        jobs = count(len(self.rows), "job")
+        self.set_status(f"{jobs}; queues: {sources}, polled at most every {POLL_SECONDS:.0f} seconds")
 
-    def action_cursor(self, by: int) -> None:
+    def action_cursor(self, step: int) -> None:
         table = self.query_one(DataTable)
-        table.move_cursor(row=table.cursor_row + by)
+        table.move_cursor(row=table.cursor_row + step)
 
     @on(DataTable.RowSelected)
     def _open(self, event: DataTable.RowSelected) -> None:
-        ours = set(self.rows[event.cursor_row].sessions)
-        paths = [path for path, one in self.app.seen.items() if one.status.session in ours]
+        ids = set(self.rows[event.cursor_row].sessions)
+        paths = [path for path, session in self.app.sessions.items() if session.status.session in ids]
         if paths:
             self.app.focus_on(paths)
             self.app.action_show("detail")

@@ -12,16 +12,16 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from rldsl.monitor.filter import FilterError, parse
-from rldsl.monitor.outline import ORDERS
 from rldsl.monitor.screens.base import WatchScreen
+from rldsl.monitor.session_tree import ORDERS
 from rldsl.monitor.themes import palette_of
-from rldsl.monitor.widgets.cells import Look, in_words
+from rldsl.monitor.widgets.cells import RenderContext, as_text
 from rldsl.monitor.widgets.tree_table import TreeTable
 from rldsl.report.words import count
 
 
 class RunsScreen(WatchScreen):
-    """The screen that a person leaves open."""
+    """The default screen."""
 
     NAME = "runs"
     AUTO_FOCUS = "TreeTable"
@@ -43,56 +43,56 @@ class RunsScreen(WatchScreen):
     def table(self) -> TreeTable:
         return self.query_one(TreeTable)
 
-    def update_facts(self) -> None:
+    def update_content(self) -> None:
         app = self.app
-        self.table.empty = app.emptiness
-        self.table.show(app.outline.lines(app.seen, app.index.families), app.selected)
-        self._tell()
+        self.table.empty = app.empty_message
+        self.table.show(app.session_tree.rows(app.sessions, app.index.varied), app.selected)
+        self._update_status()
 
     def tick(self) -> None:
-        """Ages grow without anything having changed."""
+        """Redraws the ages, which grow without any change on disk."""
         self.table.refresh()
 
     @on(TreeTable.Folded)
     def _fold(self, event: TreeTable.Folded) -> None:
-        self.app.outline.folded[event.line.key] = event.folded
-        self.update_facts()
+        self.app.session_tree.folded[event.row.key] = event.folded
+        self.update_content()
 
     @on(TreeTable.Selected)
     def _select(self, event: TreeTable.Selected) -> None:
-        paths = {one.path for one in event.line.sessions}
+        paths = {session.path for session in event.row.sessions}
         self.app.selected = self.app.selected - paths if paths <= self.app.selected else self.app.selected | paths
-        self.update_facts()
+        self.update_content()
 
     @on(TreeTable.Opened)
     def _open(self, event: TreeTable.Opened) -> None:
-        self.app.focus_on([one.path for one in event.line.sessions])
+        self.app.focus_on([session.path for session in event.row.sessions])
         self.app.action_show("detail")
 
     @on(TreeTable.Moved)
     def _moved(self) -> None:
-        self._tell()
+        self._update_status()
 
     def action_order(self) -> None:
         names = list(ORDERS)
-        outline = self.app.outline
-        outline.order = names[(names.index(outline.order) + 1) % len(names)]
-        self.update_facts()
+        tree = self.app.session_tree
+        tree.order = names[(names.index(tree.order) + 1) % len(names)]
+        self.update_content()
 
     def action_reverse(self) -> None:
-        self.app.outline.reverse = not self.app.outline.reverse
-        self.update_facts()
+        self.app.session_tree.reverse = not self.app.session_tree.reverse
+        self.update_content()
 
     def action_fold_all(self, folded: bool) -> None:
-        outline = self.app.outline
-        groups = {one.status.experiment for one in self.app.seen.values()}
-        groups |= {f"{one.status.experiment} {one.trial}" for one in self.app.seen.values()}
-        outline.folded = dict.fromkeys(groups, folded)
-        self.update_facts()
+        sessions = self.app.sessions.values()
+        experiments = {session.status.experiment for session in sessions}
+        trials = {f"{session.status.experiment} {session.trial}" for session in sessions}
+        self.app.session_tree.folded = dict.fromkeys(experiments | trials, folded)
+        self.update_content()
 
     def action_unselect(self) -> None:
         self.app.selected = set()
-        self.update_facts()
+        self.update_content()
 
     def action_filter(self) -> None:
         box = self.query_one("#filter", Input)
@@ -101,20 +101,20 @@ class RunsScreen(WatchScreen):
 
     @on(Input.Changed, "#filter")
     def _typed(self, event: Input.Changed) -> None:
-        """Filters as a person types; what cannot be understood is said, and the tree stays as it was."""
+        """Filters while the user types; a query with an error is reported and leaves the tree as it was."""
         try:
-            self.app.outline.filter = parse(event.value)
+            self.app.session_tree.filter = parse(event.value)
         except FilterError as error:
-            self.say(Text(str(error), palette_of(self.app).style("error")))
+            self.set_status(Text(str(error), palette_of(self.app).style("error")))
             return
-        self.update_facts()
+        self.update_content()
 
     @on(Input.Submitted, "#filter")
     def _done(self) -> None:
         self._close_filter()
 
     def action_leave(self) -> None:
-        """First the filter goes, then the selection."""
+        """Clears the filter first, then the selection."""
         box = self.query_one("#filter", Input)
         if box.value or box.has_focus:
             box.value = ""
@@ -125,31 +125,33 @@ class RunsScreen(WatchScreen):
     def _close_filter(self) -> None:
         self.query_one("#filter", Input).remove_class("-shown")
         self.table.focus()
-        self._tell()
+        self._update_status()
 
-    def _tell(self) -> None:
-        """What is shown of how much, and what is to be said of the line under the cursor."""
+    def _update_status(self) -> None:
+        """Shows the row under the cursor, including columns that do not fit, and what the tree displays."""
         app, palette = self.app, palette_of(self.app)
         text = Text(no_wrap=True, overflow="ellipsis")
-        line = self.table.line
-        app.under_cursor = [one.path for one in line.sessions] if line else []
-        if app.trouble:
-            text.append(f"{app.trouble}  ", palette.style("error"))
-        if line is not None and not line.group:
-            status = line.sessions[0].status
+        row = self.table.current_row
+        app.under_cursor = [session.path for session in row.sessions] if row else []
+        if app.refresh_error:
+            text.append(f"{app.refresh_error}  ", palette.style("error"))
+        if row is not None and not row.group:
+            status = row.sessions[0].status
             text.append(status.session, palette.style("foreground", bold=True))
             text.append(f"  {status.note}  " if status.note else "  ", palette.state(status.state))
-        if line is not None and (more := in_words(line, self.table.hidden, Look(palette, app.now()))):
+        context = RenderContext(palette, app.now())
+        if row is not None and (more := as_text(row, self.table.hidden_columns, context)):
             text.append(f"{more}  ", palette.style("foreground"))
-        text.append("  ".join(self._facts()), palette.dim)
-        self.say(text)
+        text.append("  ".join(self._view_state()), palette.dim)
+        self.set_status(text)
 
-    def _facts(self) -> list[str]:
-        app = self.app
-        shown = len({one.path for line in self.table.lines for one in line.sessions})
-        some = f"{shown:,} of {count(len(app.seen), 'session')}" if app.outline.filter else count(shown, "session")
+    def _view_state(self) -> list[str]:
+        """How many sessions are shown and selected, the filter, the order and the run directory."""
+        app, tree = self.app, self.app.session_tree
+        shown = len({session.path for row in self.table.rows for session in row.sessions})
+        total = f"{shown:,} of {count(len(app.sessions), 'session')}" if tree.filter else count(shown, "session")
         reading = [f"reading {app.index.total:,}"] if app.index.unread else []
-        chosen = [f"{len(app.selected):,} selected"] if app.selected else []
-        filtered = [f"filter: {self.query_one('#filter', Input).value}"] if app.outline.filter else []
-        order = app.outline.order + (" reversed" if app.outline.reverse else "")
-        return [*reading, some, *chosen, *filtered, f"by {order}", str(app.runs)]
+        selected = [f"{len(app.selected):,} selected"] if app.selected else []
+        query = [f"filter: {self.query_one('#filter', Input).value}"] if tree.filter else []
+        order = tree.order + (" reversed" if tree.reverse else "")
+        return [*reading, total, *selected, *query, f"by {order}", str(app.runs)]

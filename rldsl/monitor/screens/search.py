@@ -1,9 +1,10 @@
-"""Search: the leaderboard of each search, and the rung that each trial has reached."""
+"""Search: the leaderboard of each search, with the rung that each trial has reached."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from rich.text import Text
@@ -12,12 +13,12 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import DataTable
 
-from rldsl.monitor.facts import Seen
-from rldsl.monitor.families import Family
-from rldsl.monitor.outline import URGENCY, Figures, figures
 from rldsl.monitor.palette import MARKS, Palette
 from rldsl.monitor.screens.base import WatchScreen
+from rldsl.monitor.session_index import SessionSnapshot
+from rldsl.monitor.session_tree import STATE_ORDER, Summary, summarize
 from rldsl.monitor.themes import palette_of
+from rldsl.monitor.varied_settings import VariedSettings
 from rldsl.report.words import amount, count, value
 
 
@@ -27,38 +28,37 @@ class Entry:
 
     experiment: str
     trial: str
-    sessions: list[Seen]
-    figures: Figures
+    sessions: list[SessionSnapshot]
+    summary: Summary
     rung: int | None
     rank: int = 0
 
 
-def leaderboard(seen: Iterable[Seen]) -> list[Entry]:
-    """The trials of every search, best first by the mean return of their seeds, the highest rungs before lower ones."""
-    trials: dict[tuple[str, str], list[Seen]] = {}
-    for one in seen:
-        if one.searching:
-            trials.setdefault((one.status.experiment, one.trial), []).append(one)
-    entries = [_entry(*key, sessions) for key, sessions in trials.items()]
-    ranked = sorted(entries, key=_key)
-    ranks: dict[str, int] = {}
-    placed = []
-    for one in ranked:
-        ranks[one.experiment] = ranks.get(one.experiment, 0) + 1
-        placed.append(Entry(one.experiment, one.trial, one.sessions, one.figures, one.rung, ranks[one.experiment]))
-    return placed
+def leaderboard(sessions: Iterable[SessionSnapshot]) -> list[Entry]:
+    """The trials of every search, by rung, then by `episode_return_ma` averaged over seeds, best first."""
+    trials: dict[tuple[str, str], list[SessionSnapshot]] = {}
+    for session in sessions:
+        if session.is_search:
+            trials.setdefault((session.status.experiment, session.trial), []).append(session)
+    entries = [_entry(experiment, trial, members) for (experiment, trial), members in trials.items()]
+    ranks: Counter[str] = Counter()
+    ranked = []
+    for entry in sorted(entries, key=_sort_key):
+        ranks[entry.experiment] += 1
+        ranked.append(replace(entry, rank=ranks[entry.experiment]))
+    return ranked
 
 
-def _entry(experiment: str, trial: str, sessions: list[Seen]) -> Entry:
-    rungs = [one.rung for one in sessions if one.rung is not None]
-    return Entry(experiment, trial, sessions, figures(sessions), max(rungs, default=None))
+def _entry(experiment: str, trial: str, sessions: list[SessionSnapshot]) -> Entry:
+    rungs = [session.rung for session in sessions if session.rung is not None]
+    return Entry(experiment, trial, sessions, summarize(sessions), max(rungs, default=None))
 
 
-def _key(one: Entry) -> tuple[str, bool, int, bool, float]:
-    """A trial of which all failed is no score, and comes last."""
-    score = one.figures.mean_return
-    failed = one.figures.states.keys() == {"failed"}
-    return one.experiment, failed, -(one.rung or 0), score is None, -(score or 0.0)
+def _sort_key(entry: Entry) -> tuple[str, bool, int, bool, float]:
+    """A trial whose sessions all failed comes last."""
+    score = entry.summary.episode_return_ma
+    failed = entry.summary.states.keys() == {"failed"}
+    return entry.experiment, failed, -(entry.rung or 0), score is None, -(score or 0.0)
 
 
 class SearchScreen(WatchScreen):
@@ -80,58 +80,58 @@ class SearchScreen(WatchScreen):
     def compose_body(self) -> Iterable[Widget]:
         yield DataTable(id="board", cursor_type="row", zebra_stripes=True)
 
-    def update_facts(self) -> None:
-        self.entries = leaderboard(self.app.seen.values())
+    def update_content(self) -> None:
+        self.entries = leaderboard(self.app.sessions.values())
         table, palette = self.query_one(DataTable), palette_of(self.app)
-        row = table.cursor_row
-        paths = _paths(self.entries, self.app.index.families)
-        rungs = any(one.rung is not None for one in self.entries)
+        cursor = table.cursor_row
+        paths = _paths(self.entries, self.app.index.varied)
+        rungs = any(entry.rung is not None for entry in self.entries)
         table.clear(columns=True)
         table.add_columns(
-            "#", "search", "return", *(["rung"] if rungs else []), "seeds", "state", "frames", *paths.values()
+            "#", "search", "return_ma", *(["rung"] if rungs else []), "seeds", "state", "frames", *paths.values()
         )
-        for one in self.entries:
-            table.add_row(*self._cells(one, list(paths), rungs, palette))
-        table.move_cursor(row=row)
-        searches = len({one.experiment for one in self.entries})
-        none = "no search here: a search has seeds from 1,000,000 on, `rldsl search FILE` runs one"
-        self.say(f"{count(len(self.entries), 'trial')} of {count(searches, 'search')}" if searches else none)
+        for entry in self.entries:
+            table.add_row(*self._cells(entry, list(paths), rungs, palette))
+        table.move_cursor(row=cursor)
+        searches = len({entry.experiment for entry in self.entries})
+        none = "no sessions of a search yet: `rldsl search FILE` runs one"
+        self.set_status(f"{count(len(self.entries), 'trial')} of {count(searches, 'search')}" if searches else none)
 
-    def _cells(self, one: Entry, paths: list[str], rungs: bool, palette: Palette) -> list[Text]:
-        family = self.app.index.families.get(one.experiment) or Family()
-        settings = family.settings(one.trial)
-        score = one.figures.mean_return
-        best = palette.style("success", bold=True) if one.rank == 1 else palette.style("foreground")
+    def _cells(self, entry: Entry, paths: list[str], rungs: bool, palette: Palette) -> list[Text]:
+        varied = self.app.index.varied.get(entry.experiment) or VariedSettings()
+        settings = varied.settings(entry.trial)
+        score = entry.summary.episode_return_ma
+        style = palette.style("success", bold=True) if entry.rank == 1 else palette.style("foreground")
         return [
-            Text(str(one.rank), palette.dim, justify="right"),
-            Text(one.experiment),
-            Text("-" if score is None else f"{score:.1f}", best, justify="right"),
-            *([Text("-" if one.rung is None else str(one.rung), justify="right")] if rungs else []),
-            Text(str(len(one.sessions)), justify="right"),
-            _states(one.figures, palette),
-            Text(amount(one.figures.frame), palette.dim, justify="right"),
+            Text(str(entry.rank), palette.dim, justify="right"),
+            Text(entry.experiment),
+            Text("-" if score is None else f"{score:.1f}", style, justify="right"),
+            *([Text("-" if entry.rung is None else str(entry.rung), justify="right")] if rungs else []),
+            Text(str(len(entry.sessions)), justify="right"),
+            _states(entry.summary, palette),
+            Text(amount(entry.summary.frame), palette.dim, justify="right"),
             *(Text(value(settings[path]) if path in settings else "", palette.style("primary")) for path in paths),
         ]
 
-    def action_cursor(self, by: int) -> None:
+    def action_cursor(self, step: int) -> None:
         table = self.query_one(DataTable)
-        table.move_cursor(row=table.cursor_row + by)
+        table.move_cursor(row=table.cursor_row + step)
 
     @on(DataTable.RowSelected)
     def _open(self, event: DataTable.RowSelected) -> None:
-        self.app.focus_on([one.path for one in self.entries[event.cursor_row].sessions])
+        self.app.focus_on([session.path for session in self.entries[event.cursor_row].sessions])
         self.app.action_show("curves")
 
 
-def _paths(entries: Iterable[Entry], families: Mapping[str, Family]) -> dict[str, str]:
-    """The settings that are searched, with the headings of their columns."""
-    names = dict.fromkeys(one.experiment for one in entries)
-    paths = dict.fromkeys(path for name in names if name in families for path in families[name].paths)
+def _paths(entries: Iterable[Entry], varied: Mapping[str, VariedSettings]) -> dict[str, str]:
+    """The settings that are searched, each with the header of its column."""
+    names = dict.fromkeys(entry.experiment for entry in entries)
+    paths = dict.fromkeys(path for name in names if name in varied for path in varied[name].paths)
     return {path: path.removeprefix("agent.") for path in paths}
 
 
-def _states(one: Figures, palette: Palette) -> Text:
+def _states(summary: Summary, palette: Palette) -> Text:
     text = Text()
-    for state in sorted(one.states, key=URGENCY.__getitem__):
-        text.append(f"{MARKS[state]}{one.states[state]} ", palette.state(state))
+    for state in sorted(summary.states, key=STATE_ORDER.__getitem__):
+        text.append(f"{MARKS[state]}{summary.states[state]} ", palette.state(state))
     return text

@@ -1,4 +1,4 @@
-"""The line at the top, with the screens and the totals, and the one above the keys, with what is going on."""
+"""The bar at the top, with the screens and the totals, and the status line above the footer."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Static
 
-from rldsl.monitor.outline import URGENCY
 from rldsl.monitor.palette import MARKS, Palette
+from rldsl.monitor.session_tree import STATE_ORDER
 from rldsl.report.words import amount
 
 SCREENS = {
@@ -27,7 +27,7 @@ SCREENS = {
 
 
 class TopBar(Horizontal):
-    """The names of the screens, which can be clicked, and how many sessions are in which state."""
+    """The names of the screens, which can be clicked, and the number of sessions in each state."""
 
     def __init__(self, current: str) -> None:
         super().__init__()
@@ -41,13 +41,13 @@ class TopBar(Horizontal):
         yield Static(id="totals")
 
     def show(self, states: Iterable[str], palette: Palette) -> None:
-        """How many sessions are in each state."""
-        counted = Counter(states)
+        """Updates the number of sessions in each state."""
+        counts = Counter(states)
         text = Text()
-        for state in sorted(counted, key=URGENCY.__getitem__):
-            text.append(f" {MARKS[state]}{amount(counted[state])}", palette.state(state))
+        for state in sorted(counts, key=STATE_ORDER.__getitem__):
+            text.append(f" {MARKS[state]}{amount(counts[state])}", palette.state(state))
         self.query_one("#totals", Static).update(text)
 
 
 class StatusLine(Static):
-    """A sentence about what is shown."""
+    """One line about what the screen shows."""

@@ -1,4 +1,4 @@
-"""A chart of curves in braille, with axes, a target line and bands."""
+"""A chart of curves drawn with braille characters, with axes, a target line and bands."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from rldsl.monitor.canvas import NOTHING, Raster, Window, draw, nice_ticks, target_row, whole_window, y_ticks
+from rldsl.monitor.canvas import NO_LINE, Raster, Window, draw, nice_ticks, target_row, whole_window, y_ticks
 from rldsl.monitor.curves import Line
 from rldsl.monitor.palette import Palette, mix
 from rldsl.monitor.themes import palette_of
 from rldsl.report.words import amount
 
-AXIS = 9
-"""Columns of the labels of the y axis."""
-TINT = 0.17
-"""How much of its colour a line gives to its band."""
+AXIS_WIDTH = 9
+"""Columns taken by the labels of the y axis."""
+BAND_TINT = 0.17
+"""Opacity of a band over the background."""
 
 
 class Chart(Widget, can_focus=True):
-    """Shows lines; the window follows them until a person zooms."""
+    """Shows lines; the window fits them until the user zooms."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("plus,equals_sign,up,k", "zoom(0.6667)", "Zoom in", show=False),
@@ -38,19 +38,19 @@ class Chart(Widget, can_focus=True):
     ]
 
     class Zoomed(Message):
-        """The window is another."""
+        """The user zoomed or panned."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.lines: Sequence[Line] = ()
         self.target: float | None = None
         self.log_axis = False
-        self.window: Window | None = None  # chosen by a person; None: all of it
+        self.window: Window | None = None  # set by zooming; None shows everything
         self.empty = "no log point yet"
         self._strips: list[Strip] = []
 
     def show(self, lines: Sequence[Line], target: float | None, *, log_axis: bool) -> None:
-        """Draws other lines."""
+        """Replaces the lines."""
         self.lines, self.target, self.log_axis = lines, target, log_axis
         self._redraw()
 
@@ -64,12 +64,12 @@ class Chart(Widget, can_focus=True):
         self._zoom(factor, 0.5)
 
     def _zoom(self, factor: float, centre: float) -> None:
-        if window := self._shown():
+        if window := self._current_window():
             self.window = window.zoomed(factor, centre)
             self._changed()
 
     def action_pan(self, share: float) -> None:
-        if window := self._shown():
+        if window := self._current_window():
             self.window = window.moved(share)
             self._changed()
 
@@ -84,28 +84,30 @@ class Chart(Widget, can_focus=True):
         self._zoom(1.25, self._share(event.x))
 
     def _share(self, x: int) -> float:
-        return min(1.0, max(0.0, (x - AXIS) / max(1, self.size.width - AXIS)))
+        """A column as a share of the width of the plot."""
+        return min(1.0, max(0.0, (x - AXIS_WIDTH) / max(1, self.size.width - AXIS_WIDTH)))
 
     def _changed(self) -> None:
         self._redraw()
         self.post_message(self.Zoomed())
 
-    def _shown(self) -> Window | None:
+    def _current_window(self) -> Window | None:
+        """The x range chosen by the user, or all of it; y always fits the lines."""
         whole = whole_window(self.lines, self.target, self.log_axis)
         if whole is None or self.window is None:
             return whole
         return Window(self.window.x0, self.window.x1, whole.y0, whole.y1, self.log_axis)
 
     def _redraw(self) -> None:
-        self._strips = self._drawn(palette_of(self.app))
+        self._strips = self._render_strips(palette_of(self.app))
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width)
 
-    def _drawn(self, palette: Palette) -> list[Strip]:
-        width, height = self.size.width - AXIS, self.size.height - 2
-        window = self._shown()
+    def _render_strips(self, palette: Palette) -> list[Strip]:
+        width, height = self.size.width - AXIS_WIDTH, self.size.height - 2
+        window = self._current_window()
         base = Style(color=palette.colour("foreground"), bgcolor=palette.colour("background"))
         if window is None or width < 8 or height < 3:
             return self._message(base, palette)
@@ -113,7 +115,8 @@ class Chart(Widget, can_focus=True):
         labels = y_ticks(window, height)
         target = None if self.target is None else target_row(self.target, window, height)
         rows = [self._row(raster, row, labels.get(row), row == target, palette) for row in range(height)]
-        rows += [[Segment(" " * (AXIS - 1) + "└" + "─" * width, palette.faint)], self._x_labels(window, width, palette)]
+        rows.append([Segment(" " * (AXIS_WIDTH - 1) + "└" + "─" * width, palette.faint)])
+        rows.append(self._x_labels(window, width, palette))
         return [Strip(Segment.apply_style(row, base)).adjust_cell_length(self.size.width, base) for row in rows]
 
     def _message(self, base: Style, palette: Palette) -> list[Strip]:
@@ -125,35 +128,38 @@ class Chart(Widget, can_focus=True):
         return strips
 
     def _row(self, raster: Raster, row: int, label: float | None, dashed: bool, palette: Palette) -> list[Segment]:
-        axis = " " * (AXIS - 1) + "│" if label is None else f"{_tick(label):>{AXIS - 2}} ┤"
+        axis = " " * (AXIS_WIDTH - 1) + "│" if label is None else f"{_tick(label):>{AXIS_WIDTH - 2}} ┤"
         text = raster.text(row).replace(" ", "╌") if dashed else raster.text(row)
         owners, bands = raster.owner[row].tolist(), raster.band[row].tolist()
-        styled = groupby(zip(text, owners, bands, strict=True), key=lambda cell: cell[1:])
-        segments = [Segment("".join(cell[0] for cell in alike), self._style(*key, palette)) for key, alike in styled]
-        return [Segment(axis, palette.dim), *segments]
-
-    def _style(self, owner: int, band: int, palette: Palette) -> Style:
-        colour = palette.colour("foreground") if owner == NOTHING else palette.lines[owner % len(palette.lines)]
-        return Style(color=colour, bgcolor=_tint(band, palette) if band else None)
+        segments = [Segment(axis, palette.dim)]
+        for (owner, band), cells in groupby(zip(text, owners, bands, strict=True), key=lambda cell: (cell[1], cell[2])):
+            segments.append(Segment("".join(cell[0] for cell in cells), _cell_style(owner, band, palette)))
+        return segments
 
     def _x_labels(self, window: Window, width: int, palette: Palette) -> list[Segment]:
-        cells = [" "] * (AXIS + width)
+        cells = [" "] * (AXIS_WIDTH + width)
         for tick in nice_ticks(window.x0, window.x1, max(2, width // 14)):
             label = _tick(tick)
-            centre = AXIS + round((tick - window.x0) / (window.x1 - window.x0) * (width - 1))
-            start = min(max(AXIS - 1, centre - len(label) // 2), AXIS + width - len(label))
+            centre = AXIS_WIDTH + round((tick - window.x0) / (window.x1 - window.x0) * (width - 1))
+            start = min(max(AXIS_WIDTH - 1, centre - len(label) // 2), AXIS_WIDTH + width - len(label))
             if all(cell == " " for cell in cells[max(0, start - 1) : start + len(label) + 1]):
                 cells[start : start + len(label)] = label
         return [Segment("".join(cells), palette.dim)]
 
 
+def _cell_style(owner: int, band: int, palette: Palette) -> Style:
+    colours = palette.line_colours
+    colour = palette.colour("foreground") if owner == NO_LINE else colours[owner % len(colours)]
+    return Style(color=colour, bgcolor=_tint(band, palette) if band else None)
+
+
 def _tint(band: int, palette: Palette) -> str:
-    """The background, tinted with the colour of every line in whose band a cell lies."""
+    """The background, tinted with the colour of every line whose band covers the cell."""
     tint = palette.colour("background")
-    share = min(TINT, 2 * TINT / band.bit_count())  # however many there are, dots can be told from it
+    share = min(BAND_TINT, 2 * BAND_TINT / band.bit_count())  # dots stay visible however many bands overlap
     for index in range(band.bit_length()):
         if band >> index & 1:
-            tint = mix(tint, palette.lines[index % len(palette.lines)], share)
+            tint = mix(tint, palette.line_colours[index % len(palette.line_colours)], share)
     return tint
 
 

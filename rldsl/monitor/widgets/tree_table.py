@@ -1,4 +1,4 @@
-"""The tree of sessions as a table that draws only the lines on the screen, however many there are."""
+"""The tree of sessions as a table that renders only its visible rows, however many there are."""
 
 from __future__ import annotations
 
@@ -16,14 +16,22 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from rldsl.monitor.outline import Line
 from rldsl.monitor.palette import Palette
+from rldsl.monitor.session_tree import TreeRow
 from rldsl.monitor.themes import palette_of
-from rldsl.monitor.widgets.cells import COLUMNS, Column, Look, cursor_background, fitted, fitting, name_cell
+from rldsl.monitor.widgets.cells import (
+    COLUMNS,
+    Column,
+    RenderContext,
+    cursor_background,
+    fit,
+    fitting_columns,
+    name_cell,
+)
 
 
 class TreeTable(ScrollView, can_focus=True):
-    """Lines with a cursor and a selection; what they mean is the screen's to say."""
+    """Rows with a cursor and a selection. Actions are posted as messages, which the screen handles."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "Down", show=False),
@@ -39,66 +47,66 @@ class TreeTable(ScrollView, can_focus=True):
     ]
 
     class Folded(Message):
-        """A person folds or unfolds a line."""
+        """The user folds or unfolds a row."""
 
-        def __init__(self, line: Line, folded: bool) -> None:
+        def __init__(self, row: TreeRow, folded: bool) -> None:
             super().__init__()
-            self.line, self.folded = line, folded
+            self.row, self.folded = row, folded
 
     class Opened(Message):
-        """A person opens a session."""
+        """The user opens a session."""
 
-        def __init__(self, line: Line) -> None:
+        def __init__(self, row: TreeRow) -> None:
             super().__init__()
-            self.line = line
+            self.row = row
 
     class Selected(Message):
-        """A person selects a line, or takes it back."""
+        """The user selects or unselects a row."""
 
-        def __init__(self, line: Line) -> None:
+        def __init__(self, row: TreeRow) -> None:
             super().__init__()
-            self.line = line
+            self.row = row
 
     class Moved(Message):
-        """The cursor is on another line."""
+        """The cursor moved to another row."""
 
     cursor = reactive(0, always_update=True)
 
     def __init__(self, *, clock: Callable[[], float] = time.time, id: str | None = None) -> None:
         super().__init__(id=id)
         self.clock = clock
-        self.lines: list[Line] = []
+        self.rows: list[TreeRow] = []
         self.selected: set[str] = set()
-        self.empty = "looking ..."
+        self.empty = "reading ..."
         self._columns: list[Column] = []
         self._palette: Palette | None = None
         self._was_moved = False
 
-    def show(self, lines: list[Line], selected: set[str]) -> None:
-        """Puts these lines in place of what was shown; a cursor that was moved stays with its line, where it was."""
-        key = self.line.key if self.line and self._was_moved else None
-        self.lines, self.selected = lines, selected
-        self.virtual_size = Size(self.width, len(lines) + 1)
-        here = next((index for index, line in enumerate(lines) if line.key == key), self.cursor)
-        if here != self.cursor:
-            self.scroll_to(y=self.scroll_offset.y + here - self.cursor, animate=False)
-        self.set_reactive(TreeTable.cursor, self.validate_cursor(here))
+    def show(self, rows: list[TreeRow], selected: set[str]) -> None:
+        """Replaces the rows. Once the user has moved the cursor, it stays on its row, at the same height."""
+        key = self.current_row.key if self.current_row and self._was_moved else None
+        self.rows, self.selected = rows, selected
+        self.virtual_size = Size(self.width, len(rows) + 1)
+        cursor = next((index for index, row in enumerate(rows) if row.key == key), self.cursor)
+        if cursor != self.cursor:
+            self.scroll_to(y=self.scroll_offset.y + cursor - self.cursor, animate=False)
+        self.set_reactive(TreeTable.cursor, self.validate_cursor(cursor))
         self.refresh()
 
     @property
     def width(self) -> int:
-        """Beside the scrollbar, whose place is kept."""
+        """Without the scrollbar, for which room is always kept."""
         return self.scrollable_content_region.width
 
     @property
-    def hidden(self) -> list[Column]:
-        """The columns that there is no room for."""
+    def hidden_columns(self) -> list[Column]:
+        """The columns that do not fit."""
         return [column for column in COLUMNS if column not in self._columns]
 
     @property
-    def line(self) -> Line | None:
-        """The line under the cursor."""
-        return self.lines[self.cursor] if self.cursor < len(self.lines) else None
+    def current_row(self) -> TreeRow | None:
+        """The row under the cursor."""
+        return self.rows[self.cursor] if self.cursor < len(self.rows) else None
 
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, lambda _: self._forget_palette())
@@ -108,15 +116,15 @@ class TreeTable(ScrollView, can_focus=True):
         self.refresh()
 
     def on_resize(self) -> None:
-        self._columns = fitting(self.width)
-        self.virtual_size = Size(self.width, len(self.lines) + 1)
+        self._columns = fitting_columns(self.width)
+        self.virtual_size = Size(self.width, len(self.rows) + 1)
         self.refresh()
 
     def validate_cursor(self, cursor: int) -> int:
-        return max(0, min(cursor, len(self.lines) - 1))
+        return max(0, min(cursor, len(self.rows) - 1))
 
     def watch_cursor(self, before: int, cursor: int) -> None:
-        """Keeps the line under the cursor in sight, below the heading."""
+        """Keeps the row under the cursor visible, below the header."""
         room = max(1, self.size.height - 1)
         top = self.scroll_offset.y
         if cursor < top:
@@ -135,73 +143,74 @@ class TreeTable(ScrollView, can_focus=True):
         self.cursor += pages * max(1, self.size.height - 2)
 
     def action_edge(self, last: int) -> None:
-        self.cursor = len(self.lines) - 1 if last else 0
+        self.cursor = len(self.rows) - 1 if last else 0
 
     def action_fold(self, folded: bool) -> None:
-        """Folds or unfolds; where there is nothing to fold, goes to the line above that there is."""
-        line = self.line
-        if line is None:
+        """Folds or unfolds a group; folding a session moves the cursor to its group."""
+        row = self.current_row
+        if row is None:
             return
-        if line.group and line.open == folded:
-            self.post_message(self.Folded(line, folded))
+        if row.group and row.open == folded:
+            self.post_message(self.Folded(row, folded))
         elif folded:
             above = range(self.cursor - 1, -1, -1)
-            self.cursor = next((index for index in above if self.lines[index].depth < line.depth), self.cursor)
+            self.cursor = next((index for index in above if self.rows[index].depth < row.depth), self.cursor)
 
     def action_select(self) -> None:
-        if self.line:
-            self.post_message(self.Selected(self.line))
+        if self.current_row:
+            self.post_message(self.Selected(self.current_row))
             self.cursor += 1
 
     def action_open(self) -> None:
-        if self.line is None:
+        row = self.current_row
+        if row is None:
             return
-        if self.line.group:
-            self.post_message(self.Folded(self.line, self.line.open))
+        if row.group:
+            self.post_message(self.Folded(row, row.open))
         else:
-            self.post_message(self.Opened(self.line))
+            self.post_message(self.Opened(row))
 
     def on_click(self, event: events.Click) -> None:
-        """A click moves the cursor, one on the mark folds, two open."""
+        """A click moves the cursor, on the mark of a group it folds; a double click opens."""
         index = event.y + self.scroll_offset.y - 1
-        if event.y == 0 or index >= len(self.lines):
+        if event.y == 0 or index >= len(self.rows):
             return
         self.cursor = index
-        line = self.lines[index]
-        on_mark = line.group and event.x <= 2 * line.depth + 4
+        row = self.rows[index]
+        on_mark = row.group and event.x <= 2 * row.depth + 4
         if on_mark or event.chain == 2:
             self.action_open()
 
     def render_line(self, y: int) -> Strip:
-        """One line of the screen: the heading, a line of the tree, or nothing."""
+        """One line of the screen: the header, a row of the tree, or blank."""
         self._palette = self._palette or palette_of(self.app)
-        look = Look(self._palette, self.clock())
+        context = RenderContext(self._palette, self.clock())
         if y == 0:
-            return self._heading(look)
+            return self._header(context)
         index = y - 1 + self.scroll_offset.y
-        if index >= len(self.lines):
-            return self._blank(y, look)
-        return self._drawn(self.lines[index], look, index == self.cursor)
+        if index >= len(self.rows):
+            return self._blank(y, context)
+        return self._render_row(self.rows[index], context, index == self.cursor)
 
-    def _blank(self, y: int, look: Look) -> Strip:
-        text = f"  {self.empty}" if y == 2 and not self.lines else ""
-        return self._strip([Segment(text, look.palette.dim)], look.palette.colour("background"))
+    def _blank(self, y: int, context: RenderContext) -> Strip:
+        text = f"  {self.empty}" if y == 2 and not self.rows else ""
+        return self._strip([Segment(text, context.palette.dim)], context.palette.colour("background"))
 
-    def _heading(self, look: Look) -> Strip:
-        style = look.palette.dim + Style(bold=True)
-        segments = fitted([Segment("    session", style)], self._name_width, right=False)
+    def _header(self, context: RenderContext) -> Strip:
+        style = context.palette.dim + Style(bold=True)
+        segments = fit([Segment("    session", style)], self._name_width, right=False)
         for column in self._columns:
-            segments += [Segment(" "), *fitted([Segment(column.name, style)], column.width, column.right)]
-        return self._strip(segments, look.palette.colour("surface"))
+            segments += [Segment(" "), *fit([Segment(column.name, style)], column.width, column.right)]
+        return self._strip(segments, context.palette.colour("surface"))
 
-    def _drawn(self, line: Line, look: Look, under_cursor: bool) -> Strip:
-        chosen = bool(self.selected) and all(one.path in self.selected for one in line.sessions)
-        segments = fitted(name_cell(line, look, chosen), self._name_width, right=False)
+    def _render_row(self, row: TreeRow, context: RenderContext, under_cursor: bool) -> Strip:
+        selected = bool(self.selected) and all(session.path in self.selected for session in row.sessions)
+        segments = fit(name_cell(row, context, selected), self._name_width, right=False)
         for column in self._columns:
-            segments += [Segment(" "), *fitted(column.cell(line, look), column.width, column.right)]
-        background = look.palette.colour("background")
+            segments += [Segment(" "), *fit(column.cell(row, context), column.width, column.right)]
+        background = context.palette.colour("background")
         if under_cursor:
-            background = cursor_background(look.palette, self.has_focus)
+            background = cursor_background(context.palette, self.has_focus)
         return self._strip(segments, background)
 
     def _strip(self, segments: list[Segment], background: str) -> Strip:

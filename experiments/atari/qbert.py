@@ -1,0 +1,12 @@
+"""Qbert: PPO, for about an hour on one core, as in pong.py."""
+
+from atari_settings import PPO_OF
+
+from rldsl import Atari, experiment, main
+
+qbert = experiment("qbert").env(Atari("Qbert", num_envs=8)).seeds(1, first=100).log_every(2e3)
+
+ppo = qbert.agent(PPO_OF["Qbert"]).frames(1.2e6).compute(compile="on")
+
+if __name__ == "__main__":
+    main(ppo)

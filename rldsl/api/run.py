@@ -1,0 +1,133 @@
+"""`run`: trains experiments in this process."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from rldsl.api.runs import Run
+from rldsl.builders.experiment import ExperimentBuilder
+from rldsl.launch.select import TRAIN, select_sessions
+from rldsl.plan.existing import Existing, PlannedSession
+from rldsl.plan.overrides import Assignment, Options, apply
+from rldsl.plan.packs import make_packs
+from rldsl.plan.plan import Plan, make_plan
+from rldsl.spec.errors import SpecError
+from rldsl.spec.experiment import Experiment
+
+INTERRUPTED = "asked to stop (KeyboardInterrupt)"
+
+
+def run(
+    *experiments: ExperimentBuilder | Experiment,
+    frames: float | None = None,
+    seeds: int | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    runs: str | Path = "runs",
+    verbose: bool = True,
+) -> list[Run]:
+    """Trains experiments in this process, and returns a `Run` for each of their sessions.
+
+    The sessions are those that the command `train` would train, with the same ids and directories: finished ones are
+    kept, interrupted ones resumed, failed ones tried again, and those that another process is training left to it.
+    Packs of sessions train one after the other. `frames`, `seeds` and `overrides={"agent.gamma": 0.995}` override
+    fields as `--frames`, `--seeds` and `--set` do.
+
+    An exception in an agent or environment is raised here, so `breakpoint()` and debuggers work. Ctrl-C finishes the
+    iteration, writes a checkpoint and raises `KeyboardInterrupt`; a second Ctrl-C interrupts at once.
+    """
+    plan = _plan(experiments, frames, seeds, overrides or {})
+    directory = Path(runs)
+    pending = select_sessions(plan, Existing(directory), (*TRAIN, "failed")).sessions
+    with _noted_interrupt() as interrupt, _kept_torch_threads():
+        for pack in make_packs(pending, processes=1):
+            _train(pack, directory, interrupt, verbose)
+            if interrupt.reason is not None:
+                raise KeyboardInterrupt
+    return [Run(directory / planned.directory) for planned in Existing(directory).sessions(plan)]
+
+
+def _plan(
+    experiments: Sequence[ExperimentBuilder | Experiment],
+    frames: float | None,
+    seeds: int | None,
+    overrides: Mapping[str, Any],
+) -> Plan:
+    if not experiments:
+        raise SpecError("run needs an experiment")
+    built = [one.build() if isinstance(one, ExperimentBuilder) else one for one in experiments]
+    for one in built:
+        if not isinstance(one, Experiment):
+            raise SpecError(f"run takes experiments, got {one!r}")
+        if one.sampled:
+            raise SpecError(f"{one.name} is a search: use the command search")
+    given = [Assignment(path, value, f"--set {path}={value}") for path, value in overrides.items()]
+    if frames is not None:
+        given.append(Assignment("budget.frames", frames, f"--frames {frames}"))
+    if seeds is not None:
+        given.append(Assignment("seeds.count", seeds, f"--seeds {seeds}"))
+    return make_plan(apply(built, [Options(given)] if given else []))
+
+
+def _train(pack: Sequence[PlannedSession], runs: Path, interrupt: _Interrupt, verbose: bool) -> None:
+    from rldsl.store.provenance import collect
+    from rldsl.train.pack import Pack, open_directories
+
+    sessions = [session for one in pack for session in one.row.sessions() if session.seed == one.seed]
+    script = Path(sys.argv[0])
+    origin = collect(sys.argv, Path.cwd(), [script] if script.suffix == ".py" and script.is_file() else [])
+    directories = open_directories(runs, sessions)
+    if verbose:
+        names = ", ".join(dict.fromkeys(session.experiment for session in sessions))
+        seeds = ", ".join(str(session.seed) for session in sessions)
+        print(f"training {names}, seed{'s' if len(sessions) > 1 else ''} {seeds}", flush=True)  # noqa: T201
+    Pack(sessions, directories, origin).run(lambda: interrupt.reason)
+    if verbose:
+        for directory in directories:
+            trained = Run(directory.path)
+            print(f"{trained.state}: {trained.experiment} seed {trained.seed}, return {trained.score:.1f}")  # noqa: T201
+
+
+class _Interrupt:
+    """Why training should stop after the present iteration; None: it should not."""
+
+    reason: str | None = None
+
+
+@contextmanager
+def _noted_interrupt() -> Iterator[_Interrupt]:
+    """Inside, the first Ctrl-C is noted and the next one raises. Only the main thread may handle signals."""
+    interrupt = _Interrupt()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupt
+        return
+
+    previous = signal.getsignal(signal.SIGINT) or signal.default_int_handler
+
+    def note(number: int, frame: FrameType | None) -> None:
+        interrupt.reason = INTERRUPTED
+        signal.signal(signal.SIGINT, previous)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupt
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+@contextmanager
+def _kept_torch_threads() -> Iterator[None]:
+    """Training sets the number of torch's threads, which is the caller's afterwards."""
+    import torch
+
+    threads = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

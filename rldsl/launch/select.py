@@ -1,0 +1,57 @@
+"""Selecting the sessions of a plan that a command runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from typing import NamedTuple
+
+from rldsl.plan.existing import Existing, PlannedSession
+from rldsl.plan.plan import Plan, Row
+from rldsl.spec.errors import SpecError
+from rldsl.store.session_state import State
+
+TRAIN: tuple[State, ...] = ("new", "resume")
+"""States of the sessions that `train` runs. Failed ones are left alone: they would most likely fail again."""
+RESUME: tuple[State, ...] = ("resume", "failed")
+"""States of the sessions that `resume` runs."""
+
+
+class Selection(NamedTuple):
+    """The sessions to run, and how many were skipped because they run already or failed before."""
+
+    sessions: list[PlannedSession]
+    running: int
+    failed: int
+
+
+def select_sessions(plan: Plan, existing: Existing, states: Collection[State], *, here: bool = True) -> Selection:
+    """The sessions of a plan in one of these states, each once.
+
+    Raises `SpecError` if one cannot run: because it is not implemented or, if it is to run `here`, because this
+    machine lacks something.
+    """
+    _refuse_adaptive(plan)
+    selected: list[PlannedSession] = []
+    skipped: Counter[str] = Counter()
+    for planned in existing.sessions(plan):
+        _refuse_unimplemented(planned.row)
+        if planned.state not in states:
+            skipped[planned.state] += 1
+        elif here and planned.lacks:
+            raise SpecError(planned.lacks)
+        else:
+            selected.append(planned)
+    return Selection(selected, skipped["running"], skipped["failed"])
+
+
+def _refuse_adaptive(plan: Plan) -> None:
+    for part in plan.parts:
+        if part.search in ("asha", "nevergrad"):
+            raise SpecError(f"{part.name}: {part.search} can be planned but not run yet; .random(...) can")
+
+
+def _refuse_unimplemented(row: Row) -> None:
+    for part in (row.trial.env, row.trial.agent):
+        if not part.implementation:
+            raise SpecError(f"{row.experiment}: {type(part).__name__} can be planned but not run yet")

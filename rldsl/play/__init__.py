@@ -1,0 +1,1 @@
+"""Trained policies: load one, act with it, play episodes, record videos."""
