@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from train.packs import session, train
 
 from rldsl import A2C, MLP, PPO, Agent, Reinforce, Sarsa
 from rldsl.maths.streams import stream
+from tests.train.packs import session, train
 
 from .tiny import Endless
 

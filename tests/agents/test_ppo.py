@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from train.packs import session, train
 
 from rldsl import MLP, PPO
+from tests.train.packs import session, train
 
 from .tiny import Endless
 
