@@ -52,7 +52,7 @@ def find_server() -> Server:
 
 
 def _written(project: str | None) -> Server | None:
-    import yaml
+    import yaml  # type: ignore[import-untyped]
 
     try:
         projects = yaml.safe_load(CONFIG.expanduser().read_text())["projects"]
