@@ -57,7 +57,7 @@ def at(made: Overridden, path: str) -> object:
         ("agent.net=conv", "agent.net", Conv()),
         ("agent.lr={'kind': 'linear', 'start': 1e-3}", "agent.lr", Linear(1e-3)),
         ('agent.lr={"kind": "linear", "start": 1e-3}', "agent.lr", Linear(1e-3)),
-        ('evaluation={"every": 100}', "evaluation", Evaluation(100)),
+        ('evaluation={"every": 1000}', "evaluation", Evaluation(1000)),
         ("target={'score': 3}", "target", Target(3)),
         ("agent=random", "agent", Random()),
     ],
