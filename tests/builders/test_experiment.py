@@ -52,7 +52,7 @@ def calls() -> list[tuple[str, object]]:
         ("checkpoint_every", lambda: (base, base.checkpoint_every(7))),
         ("seeds", lambda: (base, base.seeds(7))),
         ("target", lambda: (base, base.target(7))),
-        ("evaluate", lambda: (base, base.evaluate(7))),
+        ("evaluate", lambda: (base, base.evaluate(700))),
         ("on", lambda: (base, base.on(Slurm(hours=7)))),
         ("named", lambda: (base, base.named("other"))),
         ("search", lambda: (base, base.search(gamma=uniform(0.1, 0.2)))),

@@ -148,7 +148,9 @@ agents: st.SearchStrategy[Agent] = st.just(Random()) | st.builds(
     optimizer=optimizers,
 )
 budgets = st.builds(Budget, frames=st.integers(512, 10**9), log_every=frames, checkpoint_every=frames)
-evaluations = st.none() | st.builds(Evaluation, every=counts, episodes=small, deterministic=st.booleans())
+evaluations = st.none() | st.builds(
+    Evaluation, every=st.integers(10**9, 2 * 10**9), episodes=small, deterministic=st.booleans()
+)
 
 
 def listed(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Grid | Choice]:
