@@ -40,7 +40,7 @@ class A2CAgent(ActorCriticAgent[A2C]):
         if self.spec.n_step is None:
             return super().compute_targets(rollout)
         data = self.compute_values(rollout)
-        gamma = self.coefficients.one("gamma", 0)
+        gamma = self.coefficients.tensor("gamma", 0)
         data["target"] = n_step_returns(
             data["reward"], data["next_value"], data["terminated"], data["ended"], gamma, self.spec.n_step
         )

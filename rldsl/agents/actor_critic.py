@@ -27,7 +27,7 @@ class ActorCriticAgent(OnPolicyAgent[A]):
     """A policy and a value function. Minibatches hold transitions or, with a recurrent network, whole sequences."""
 
     batch_fields: ClassVar[tuple[str, ...]] = ("observation", "action", "advantage", "target")
-    """Rollout fields that the loss reads, beside the critic's observation."""
+    """Rollout fields that the loss reads, in addition to the critic's observation."""
 
     def __init__(self, context: AgentContext) -> None:
         super().__init__(context)
@@ -43,7 +43,7 @@ class ActorCriticAgent(OnPolicyAgent[A]):
     def compute_targets(self, rollout: RolloutBuffer) -> dict[str, Tensor]:
         """The rollout with values, GAE advantages A_t and value targets A_t + V(s_t), `[M, T, N]`."""
         data = self.compute_values(rollout)
-        gamma, lam = self.coefficients.one("gamma", 0), self.coefficients.one("lam", 0)
+        gamma, lam = self.coefficients.tensor("gamma", 0), self.coefficients.tensor("lam", 0)
         data["advantage"] = generalized_advantages(
             data["reward"], data["value"], data["next_value"], data["terminated"], data["ended"], gamma, lam
         )
@@ -82,7 +82,7 @@ class ActorCriticAgent(OnPolicyAgent[A]):
         lr = super().learning_rate(frame)
         if self.spec.critic_lr is None:
             return lr
-        return self.network.layout.per_parameter(lr, {"critic.": self.coefficients.one("critic_lr", frame)})
+        return self.network.layout.per_parameter(lr, {"critic.": self.coefficients.tensor("critic_lr", frame)})
 
     def explained_variance(self, data: Mapping[str, Tensor]) -> Tensor:
         """Explained variance `[M]` of the value targets by the values before the update."""

@@ -45,7 +45,7 @@ class World(Protocol):
 
     @property
     def exhausted(self) -> bool:
-        """Whether the frame budget is used up; `iterate` must return then."""
+        """Whether the frame budget is used up: `iterate` must not step any further."""
 
     def step(self, actions: np.ndarray) -> Step:
         """Step all rows. The result is what to learn from; scores are computed from the raw rewards."""

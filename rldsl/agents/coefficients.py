@@ -21,20 +21,20 @@ class Coefficients:
 
     def at(self, frame: int, *names: str) -> dict[str, Tensor]:
         """The values of several fields at a frame."""
-        return {name: self.one(name, frame) for name in names}
+        return {name: self.tensor(name, frame) for name in names}
 
-    def one(self, name: str, frame: int, default: float | None = None) -> Tensor:
+    def tensor(self, name: str, frame: int, default: float | None = None) -> Tensor:
         """The value of one field at a frame, `[M]`; `default` replaces None."""
         if (constant := self._constant.get(name)) is not None:
             return constant
-        values = self.numbers(name, frame, default)
+        values = self.floats(name, frame, default)
         if name not in self._cache or self._cache[name][0] != values:
             self._cache[name] = (values, torch.tensor(values, dtype=torch.float32, device=self.device))
         if all(isinstance(getattr(spec, name), float | None) for spec in self.specs):
             self._constant[name] = self._cache[name][1]
         return self._cache[name][1]
 
-    def numbers(self, name: str, frame: int, default: float | None = None) -> tuple[float, ...]:
+    def floats(self, name: str, frame: int, default: float | None = None) -> tuple[float, ...]:
         """The value of one field at a frame as a float per member."""
         return tuple(self._value(spec, name, frame, default) for spec in self.specs)
 

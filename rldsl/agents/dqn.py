@@ -50,7 +50,7 @@ class DQNAgent(OffPolicyAgent[DQN]):
         if self.replay.priorities is not None:
             self._update_priorities(batch["index"], metrics[..., len(self.names) : -1])
         if self.updates % self.spec.target_every == 0:
-            soft_update(self.target, self.update.flat, self.coefficients.one("tau", frame))
+            soft_update(self.target, self.update.flat, self.coefficients.tensor("tau", frame))
         return metrics if self.update.together == 1 else metrics[-1]
 
     def loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
@@ -106,7 +106,7 @@ class DQNAgent(OffPolicyAgent[DQN]):
 
     def exploration(self, noise: np.ndarray, frames: Sequence[int]) -> Iterable[Any]:
         """(whether to explore, random action) if epsilon-greedy, else (temperature, Gumbel noise), at each frame."""
-        schedule = [self.coefficients.numbers(self._explore_field, frame) for frame in frames]
+        schedule = [self.coefficients.floats(self._explore_field, frame) for frame in frames]
         values = np.array(schedule, np.float32)[..., None]
         if self.spec.explore == "epsilon":
             return zip(*epsilon_greedy_noise(noise, values, self.actions.size), strict=True)
@@ -125,7 +125,7 @@ class DQNAgent(OffPolicyAgent[DQN]):
         return "epsilon" if self.spec.explore == "epsilon" else "temperature"
 
     def extra_metrics(self, frame: int) -> dict[str, np.ndarray]:
-        return {"explore": np.array(self.coefficients.numbers(self._explore_field, frame))}
+        return {"explore": np.array(self.coefficients.floats(self._explore_field, frame))}
 
     def build_network(self) -> QNetwork:
         return QNetwork.build(self.spec.net, self.context.spaces, dueling=self.spec.dueling)

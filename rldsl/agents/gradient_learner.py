@@ -111,7 +111,7 @@ class GradientLearner(Learner, Generic[S]):
         specs_json = [spec.model_dump_json() for spec in context.specs]
         return "\n".join([type(self).__qualname__, loss, repr(context.spaces), str(context.num_envs), *specs_json])
 
-    def by_member(self, rows: np.ndarray) -> np.ndarray:
+    def rows_to_members(self, rows: np.ndarray) -> np.ndarray:
         """`[rows, ...]` as `[M, N, ...]`."""
         return rows.reshape(self.members, self.num_envs, *rows.shape[1:])
 
@@ -121,17 +121,17 @@ class GradientLearner(Learner, Generic[S]):
 
     def learning_rate(self, frame: int) -> Tensor:
         """For each member `[M]`, or for each parameter `[M, P]`."""
-        return self.coefficients.one("lr", frame)
+        return self.coefficients.tensor("lr", frame)
 
     def max_grad_norm(self, frame: int) -> Tensor:
         """The gradient norm `[M]` above which gradients are clipped; infinite where the spec has none."""
-        return self.coefficients.one("max_grad_norm", frame, default=float("inf"))
+        return self.coefficients.tensor("max_grad_norm", frame, default=float("inf"))
 
     def record_metrics(self, frame: int, metrics: Metrics, **more: Metrics) -> None:
         """Keeps the metrics `[M, K]` of an iteration, and others `[M]` by name, for the next log point."""
         by_name = dict(zip((*self.names, "grad_norm"), as_array(metrics).T, strict=True))
         by_name |= {name: as_array(values) for name, values in more.items()}
-        by_name["lr"] = np.array(self.coefficients.numbers("lr", frame))
+        by_name["lr"] = np.array(self.coefficients.floats("lr", frame))
         self._metrics = np.stack([by_name[name] for name in self.columns], 1).astype(np.float32, copy=False)
 
     def metrics(self) -> Mapping[str, np.ndarray]:

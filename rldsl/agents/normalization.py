@@ -60,6 +60,20 @@ class Normalization:
         """The same for the critic's observations, its own or those it shares with the policy."""
         return _normalize(self.critic_observations or self.observations, observation)
 
+    def normalize_finals(self, step: Step) -> Step:
+        """The step with its final observations normalised by the current statistics, those of the step itself.
+
+        Later statistics would give the value of a truncated episode's end another scale than that of its last steps.
+        """
+        if not step.ended.size:
+            return step
+        member = step.ended // self.shape[1]
+        final = _normalize_rows(self.observations, step.final_observation, member)
+        if step.final_critic_observation is None:
+            return step._replace(final_observation=final)
+        critic_final = _normalize_rows(self.critic_observations, step.final_critic_observation, member)
+        return step._replace(final_observation=final, final_critic_observation=critic_final)
+
     def scale_reward(self, step: Step) -> np.ndarray:
         """Rewards `[M, N]` divided by the standard deviation of the discounted return."""
         reward = step.reward.reshape(self.shape)
@@ -84,6 +98,12 @@ def _normalize(state: State | None, observation: np.ndarray) -> np.ndarray:
     if state is not None:
         return normalize(state, observation)
     return observation if observation.dtype == np.uint8 else observation.astype(np.float32)
+
+
+def _normalize_rows(state: State | None, observation: np.ndarray, member: np.ndarray) -> np.ndarray:
+    """Normalise observations `[K, ...]`, each by the statistics of its `member` `[K]`."""
+    rows = None if state is None else {name: array[member] for name, array in state.items()}
+    return _normalize(rows, observation[:, None])[:, 0]
 
 
 def _row(state: State | None, member: int) -> dict[str, np.ndarray] | None:

@@ -1,5 +1,4 @@
-"""Base class of the off-policy algorithms: after every vector step, the gradient steps on replayed transitions that
-are due."""
+"""Base class of the off-policy algorithms: vector steps into a replay buffer, each followed by gradient steps."""
 
 from __future__ import annotations
 
@@ -66,7 +65,7 @@ class OffPolicyAgent(GradientLearner[S]):
         if world.frame < self.spec.learning_starts:
             action = self._random_action()
         else:
-            observation = self.normalization.normalize(self.by_member(world.observation))
+            observation = self.normalization.normalize(self.rows_to_members(world.observation))
             action = self.select_action(self.actor(observation), exploration)
         self.replay.write(action, world.step(action.reshape(-1, *self.actions.shape)))
 
@@ -102,7 +101,7 @@ class OffPolicyAgent(GradientLearner[S]):
         """
 
     def _sample(self, calls: int, frame: int) -> list[dict[str, Tensor]]:
-        """Minibatches for so many calls of the update, all drawn at once."""
+        """Minibatches for `calls` calls of the update, all sampled at once."""
         count = calls * self.update.together
         if count not in self._minibatches:
             array_only = () if self.replay.priorities else ("index",)
@@ -167,7 +166,7 @@ class OffPolicyAgent(GradientLearner[S]):
         return np.concatenate((metrics[:, : len(self.names)], metrics[:, -1:]), 1)
 
     def extra_metrics(self, frame: int) -> dict[str, np.ndarray]:
-        """Metrics beside those of the loss, `[M]` each."""
+        """Metrics in addition to those of the loss, `[M]` each."""
         return {}
 
     def forget_episodes(self) -> None:

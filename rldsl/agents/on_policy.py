@@ -59,9 +59,10 @@ class OnPolicyAgent(GradientLearner[S]):
             action = sample(policy, noise[t])
             rollout.action[t] = action
             step = world.step(self.actions.to_env(action).reshape(-1, *self.actions.shape))
+            step = self.normalization.normalize_finals(step)
             rollout.write(t, step, self.normalization.scale_reward(step))
             self.starts = rollout.ended[t]
-            if world.exhausted:
+            if world.exhausted and t + 1 < rollout.steps:
                 return None
         self.starts = self.starts.copy()  # the next rollout overwrites the buffer
         self.last_observation = self.normalization.normalize_critic(self._critic_observation(world))
@@ -70,14 +71,14 @@ class OnPolicyAgent(GradientLearner[S]):
     def _observe(self, world: World, t: int) -> None:
         """Write the current observations, normalised, into step t of the rollout."""
         rollout = self.rollout
-        rollout.observation[t] = self.normalization.update_and_normalize(self.by_member(world.observation))
+        rollout.observation[t] = self.normalization.update_and_normalize(self.rows_to_members(world.observation))
         if rollout.critic_observation is not None:
             critic_observation = self.normalization.update_and_normalize_critic(self._critic_observation(world))
             rollout.critic_observation[t] = critic_observation
         rollout.starts[t] = self.starts
 
     def _critic_observation(self, world: World) -> np.ndarray:
-        return self.by_member(getattr(world, self.critic_input))
+        return self.rows_to_members(getattr(world, self.critic_input))
 
     @torch.no_grad()
     def compute_values(self, rollout: RolloutBuffer) -> dict[str, Tensor]:
@@ -130,7 +131,7 @@ class OnPolicyAgent(GradientLearner[S]):
             final = truncated.critic_observation[mine]
             observations = np.zeros((self.members, *final.shape), final.dtype)
             observations[member] = final
-            observation = torch.from_numpy(self.normalization.normalize_critic(observations)).to(self.device)
+            observation = torch.from_numpy(observations).to(self.device)
             if self.recurrent:
                 state = states[:, step, env]
                 starts = torch.zeros(state.shape[:2], dtype=torch.bool, device=self.device)

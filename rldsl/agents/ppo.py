@@ -68,7 +68,7 @@ class PPOAgent(ActorCriticAgent[PPO]):
         mean_metrics = self._restore_stopped(torch.stack(metrics).mean(0), stopped)
         self.record_metrics(world.frame, mean_metrics, explained_variance=explained_variance)
         if self.imitation is not None:
-            self.imitation.learn(world.frame, rollout)
+            self.imitation.learn(world.frame, rollout, data["next_value"])
         self.advance_rnn_state()
 
     def _train_epoch(self, frame: int, data: Mapping[str, Tensor]) -> list[Tensor]:
@@ -99,7 +99,7 @@ class PPOAgent(ActorCriticAgent[PPO]):
     def _value_loss(self, value: Tensor, items: Batch, coefficients: Batch) -> Tensor:
         target, scale = items["target"], coefficients["scale"]
         if self.spec.value_clip:
-            return 0.5 * clipped_value_loss(value, items["value"], target, coefficients["clip"], scale)
+            return clipped_value_loss(value, items["value"], target, coefficients["clip"], scale)
         return value_loss(value, target, scale)
 
     @torch.no_grad()

@@ -30,7 +30,7 @@ class ReinforceAgent(OnPolicyAgent[Reinforce]):
         if rollout is None:
             return
         data = self.compute_values(rollout)
-        gamma = self.coefficients.one("gamma", 0)
+        gamma = self.coefficients.tensor("gamma", 0)
         data["return"] = discounted_returns(
             data["reward"], data["terminated"], data["ended"], data["next_value"], gamma
         )

@@ -58,15 +58,15 @@ class SarsaAgent(GradientLearner[Sarsa]):
         for t in range(rollout.steps):
             assert self.next_action is not None
             rollout.observation[t], rollout.action[t] = self.next_observation, self.next_action
-            step = world.step(self.next_action.reshape(-1))
+            step = self.normalization.normalize_finals(world.step(self.next_action.reshape(-1)))
             rollout.write(t, step, step.reward.reshape(self.members, self.num_envs))
             self._select_next_action(world)
-            if world.exhausted:
+            if world.exhausted and t + 1 < rollout.steps:
                 return None
         return rollout
 
     def _select_next_action(self, world: World) -> None:
-        observation = self.normalization.update_and_normalize(self.by_member(world.observation))
+        observation = self.normalization.update_and_normalize(self.rows_to_members(world.observation))
         self.next_observation = np.array(observation, np.uint8 if observation.dtype == np.uint8 else np.float32)
         self.next_action = self._sample(self.actor(self.next_observation), world.frame, self.streams["act"])
 
@@ -86,7 +86,7 @@ class SarsaAgent(GradientLearner[Sarsa]):
 
     def _exploration(self, frame: int) -> Tensor:
         """Epsilon or temperature `[M]` at a frame."""
-        return self.coefficients.one("epsilon" if self.spec.explore == "epsilon" else "temperature", frame)
+        return self.coefficients.tensor("epsilon" if self.spec.explore == "epsilon" else "temperature", frame)
 
     @torch.no_grad()
     def _compute_targets(self, frame: int, rollout: RolloutBuffer) -> dict[str, Tensor]:
@@ -104,7 +104,7 @@ class SarsaAgent(GradientLearner[Sarsa]):
         q = self.network.q(params, next_observation.flatten(1, 2)).reshape(*next_action.shape, -1)
         next_value = q.gather(-1, next_action.unsqueeze(-1)).squeeze(-1)
         self._bootstrap_truncated(frame, rollout, params, next_value)
-        target = td_target(data["reward"], next_value, data["terminated"], self.coefficients.one("gamma", frame))
+        target = td_target(data["reward"], next_value, data["terminated"], self.coefficients.tensor("gamma", frame))
         return {
             "observation": data["observation"].flatten(1, 2),
             "action": data["action"].flatten(1, 2),
@@ -119,8 +119,7 @@ class SarsaAgent(GradientLearner[Sarsa]):
             final = truncated.observation[mine]
             observations = np.zeros((self.members, *final.shape), final.dtype)
             observations[member] = final
-            observation = torch.from_numpy(self.normalization.normalize(observations)).to(self.device)
-            q = self.network.q(params, observation).cpu()
+            q = self.network.q(params, torch.from_numpy(observations).to(self.device)).cpu()
             expected = (self._probabilities(q, frame) * q).sum(-1)
             next_value[member, truncated.step[mine], truncated.env[mine]] = expected[member].to(self.device)
 

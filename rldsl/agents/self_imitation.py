@@ -27,7 +27,8 @@ Transition: TypeAlias = tuple[np.ndarray, np.ndarray, float]
 
 class SelfImitation:
     """After each PPO update, extra updates on past episodes with the loss
-    policy_coef * -log pi(a|s) (R - V)+ + value_coef * 0.5 (R - V)+^2, R the Monte-Carlo return."""
+    policy_coef * -log pi(a|s) (R - V)+ + value_coef * 0.5 (R - V)+^2, R the Monte-Carlo return; that of an episode
+    truncated by a time limit is bootstrapped from the value of its final observation."""
 
     def __init__(self, spec: SIL, agent: PPOAgent) -> None:
         self.spec, self.agent = spec, agent
@@ -44,17 +45,19 @@ class SelfImitation:
             agent.network.layout, ppo.flat, ppo.optimizer, self.loss, ppo.compilation, cache_key, state=ppo.state
         )
 
-    def learn(self, frame: int, rollout: RolloutBuffer) -> None:
-        """Store the episodes that ended in the rollout, then train on minibatches of the buffer."""
-        self._store_episodes(rollout)
+    def learn(self, frame: int, rollout: RolloutBuffer, next_value: Tensor) -> None:
+        """Store the episodes that ended in the rollout, then train on minibatches of the buffer.
+
+        `next_value` `[M, T, N]` is the value of the true next observations.
+        """
+        self._store_episodes(rollout, next_value.cpu().numpy())
         not_ready = [member for member in range(len(self.buffers)) if not self._ready(member)]
         if len(not_ready) == len(self.buffers):
             return
         # A gradient of 0 would still move the parameters by the optimizer's momentum: restore them afterwards.
         saved = {member: self.update.save(member) for member in not_ready}
         agent = self.agent
-        lr = agent.learning_rate(frame)
-        max_grad_norm = agent.coefficients.one("max_grad_norm", frame, default=float("inf"))
+        lr, max_grad_norm = agent.learning_rate(frame), agent.max_grad_norm(frame)
         for _ in range(self.spec.updates):
             batch, indices = self._sample()
             self._update_priorities(batch, indices)
@@ -71,14 +74,14 @@ class SelfImitation:
         loss = self.spec.policy_coef * policy_loss + self.spec.value_coef * value_loss
         return loss, torch.stack([policy_loss, value_loss], 1)
 
-    def _store_episodes(self, rollout: RolloutBuffer) -> None:
+    def _store_episodes(self, rollout: RolloutBuffer, next_value: np.ndarray) -> None:
         """Append the rollout to the episode of each row; move finished episodes into the buffer of their member."""
         for member in range(rollout.members):
             gamma = self.agent.context.specs[member].gamma  # type: ignore[attr-defined]
             for env in range(rollout.num_envs):
-                self._store_row(rollout, member, env, gamma)
+                self._store_row(rollout, member, env, gamma, next_value[member, :, env])
 
-    def _store_row(self, rollout: RolloutBuffer, member: int, env: int, gamma: float) -> None:
+    def _store_row(self, rollout: RolloutBuffer, member: int, env: int, gamma: float, next_value: np.ndarray) -> None:
         episode = self.episodes[member * rollout.num_envs + env]
         begin = 0
         for end in [*np.flatnonzero(rollout.ended[:, member, env]), rollout.steps - 1]:
@@ -87,14 +90,15 @@ class SelfImitation:
             reward = rollout.reward[part, member, env]
             episode += zip(observation.copy(), action.copy(), reward.tolist(), strict=True)
             if begin <= end and rollout.ended[end, member, env]:
-                self._add_to_buffer(self.buffers[member], episode, gamma)
+                tail = 0.0 if rollout.terminated[end, member, env] else float(next_value[end])
+                self._add_to_buffer(self.buffers[member], episode, gamma, tail)
                 episode.clear()
             begin = end + 1
 
     @staticmethod
-    def _add_to_buffer(buffer: EpisodeBuffer, episode: list[Transition], gamma: float) -> None:
-        """Add a finished episode with its returns R_t = r_t + gamma R_{t+1}."""
-        returns, total = np.zeros(len(episode), np.float32), 0.0
+    def _add_to_buffer(buffer: EpisodeBuffer, episode: list[Transition], gamma: float, tail: float) -> None:
+        """Add a finished episode with its returns R_t = r_t + gamma R_{t+1}, where R is `tail` after the last step."""
+        returns, total = np.zeros(len(episode), np.float32), tail
         for t in range(len(episode) - 1, -1, -1):
             returns[t] = total = episode[t][2] + gamma * total
         buffer.add(np.stack([step[0] for step in episode]), np.stack([step[1] for step in episode]), returns)

@@ -60,7 +60,7 @@ class SoftAgent(OffPolicyAgent[A]):
 
     def train_on_batch(self, frame: int, lr: Tensor, max_grad_norm: Tensor, batch: Batch) -> Tensor:
         """A gradient step of the critics and, every `policy_delay` steps, one of the policy and alpha."""
-        critic_lr = lr if self.spec.critic_lr is None else self.coefficients.one("critic_lr", frame)
+        critic_lr = lr if self.spec.critic_lr is None else self.coefficients.tensor("critic_lr", frame)
         coefficients = self.critic_coefficients(frame)
         self.critic_metrics = self.critics(critic_lr, max_grad_norm, coefficients, self.critic_batch(batch))
         if self.updates % self.spec.policy_delay == 0:

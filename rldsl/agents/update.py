@@ -11,7 +11,15 @@ import torch
 from torch import Tensor
 
 from rldsl.compile import Compilation, flush_denormals, gradients, separate_tensors
-from rldsl.maths.optimizers import adam, adam_state, adamw, bias_corrections, clip_by_norm, rmsprop, rmsprop_state
+from rldsl.maths.optimizers import (
+    adam,
+    adam_state,
+    bias_corrections,
+    clip_by_norm,
+    decay_weights,
+    rmsprop,
+    rmsprop_state,
+)
 from rldsl.nets.layout import Layout, Params, prefixed
 from rldsl.spec import optimizer as spec
 
@@ -126,11 +134,21 @@ class Update:
 
     def _optimizer_step(self, pieces: Params, grads: Mapping[str, Tensor], state: Params, lr: Tensor) -> None:
         """`lr` is `[M]`, or `[M, P]` if it differs between parameters."""
+        if isinstance(self.optimizer, spec.AdamW):
+            self._decay_weights(pieces, lr, self.optimizer.weight_decay)
         rule = self._update_rule(state)
         lr_of = self.layout.views(lr) if lr.dim() > 1 and FLAT not in pieces else dict.fromkeys(pieces, lr)
         for name, piece in pieces.items():
             own_state = {kind: state[f"{kind}.{name}"] for kind in self.state if kind != STEP}
             rule(piece, grads[name], own_state, lr_of[name])
+
+    def _decay_weights(self, pieces: Params, lr: Tensor, weight_decay: float) -> None:
+        """Of the layers' weights only: biases, the scales and shifts of norms, log_std and log_alpha do not decay."""
+        params = self.layout.views(pieces[FLAT]) if FLAT in pieces else pieces
+        lr_of = self.layout.views(lr) if lr.dim() > 1 else dict.fromkeys(params, lr)
+        for name, param in params.items():
+            if name.endswith("weight"):
+                decay_weights(param, lr_of[name], weight_decay)
 
     def _update_rule(self, state: Params) -> Callable[..., None]:
         """The optimizer's update of one tensor, given its gradient, its state and its learning rate."""
@@ -141,10 +159,7 @@ class Update:
             raise TypeError(f"unknown optimizer {type(optimizer).__name__}")
         beta1, beta2 = optimizer.betas
         corrections = bias_corrections(state[STEP].add_(1), beta1, beta2)
-        settings: dict[str, Any] = {"corrections": corrections, "beta1": beta1, "beta2": beta2, "eps": optimizer.eps}
-        if isinstance(optimizer, spec.AdamW):
-            return partial(adamw, weight_decay=optimizer.weight_decay, **settings)
-        return partial(adam, **settings)
+        return partial(adam, corrections=corrections, beta1=beta1, beta2=beta2, eps=optimizer.eps)
 
     def save(self, member: int) -> dict[str, Any]:
         """The parameters and optimizer state of one member."""

@@ -16,7 +16,7 @@ State = Mapping[str, Tensor]
 
 
 def adam_state(params: Tensor) -> dict[str, Tensor]:
-    """First and second moments like `params` and the number of steps `[M]`, all 0. For `adam` and `adamw`."""
+    """First and second moments like `params` and the number of steps `[M]`, all 0."""
     return {"m": torch.zeros_like(params), "v": torch.zeros_like(params), "step": torch.zeros_like(params[:, 0])}
 
 
@@ -46,20 +46,10 @@ def adam(
 
 
 @torch.no_grad()
-def adamw(
-    params: Tensor,
-    grad: Tensor,
-    state: State,
-    lr: Tensor,
-    corrections: tuple[Tensor, Tensor],
-    weight_decay: float,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    eps: float = 1e-8,
-) -> None:
-    """p *= 1 - lr * weight_decay, then `adam` (Loshchilov & Hutter 2019, arXiv:1711.05101)."""
+def decay_weights(params: Tensor, lr: Tensor, weight_decay: float) -> None:
+    """p *= 1 - lr * weight_decay: decoupled weight decay, before `adam` in AdamW (Loshchilov & Hutter 2019,
+    arXiv:1711.05101)."""
     params.mul_(1 - per_member(lr, params) * weight_decay)
-    adam(params, grad, state, lr, corrections, beta1, beta2, eps)
 
 
 def rmsprop_state(params: Tensor) -> dict[str, Tensor]:

@@ -21,22 +21,29 @@ def _(rate: float, frame: int, frames: int) -> float:
 
 @value_at.register
 def _(rate: spec.Linear, frame: int, frames: int) -> float:
-    return linear(rate.start, rate.end, frame / (rate.over or frames))
+    return linear(rate.start, rate.end, _progress(rate, frame, frames))
 
 
 @value_at.register
 def _(rate: spec.Cosine, frame: int, frames: int) -> float:
-    return cosine(rate.start, rate.end, frame / (rate.over or frames))
+    return cosine(rate.start, rate.end, _progress(rate, frame, frames))
 
 
 @value_at.register
 def _(rate: spec.Exponential, frame: int, frames: int) -> float:
-    return exponential(rate.start, rate.end, frame / (rate.over or frames))
+    return exponential(rate.start, rate.end, _progress(rate, frame, frames))
 
 
 @value_at.register
 def _(rate: spec.Steps, frame: int, frames: int) -> float:
     return steps([boundary / frames for boundary in rate.boundaries], rate.values, frame / frames)
+
+
+def _progress(rate: spec.Decay, frame: int, frames: int) -> float:
+    """How much of the change is done: it takes the whole budget, a fraction of it, or a number of frames."""
+    if rate.over is None:
+        return frame / frames
+    return frame / (rate.over if rate.over >= 1 else rate.over * frames)
 
 
 def linear(start: float, end: float, progress: float) -> float:

@@ -14,7 +14,7 @@ from rldsl.envs.contract import Spaces, Step
 
 @dataclass(frozen=True)
 class Truncations:
-    """Steps at which a time limit truncated an episode, with the true final observations of those episodes."""
+    """Steps at which a time limit truncated an episode, with the (normalised) true final observations of episodes."""
 
     step: np.ndarray
     member: np.ndarray

@@ -25,7 +25,7 @@ class Layout:
     sizes: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Not as a `cached_property`, whose lock cannot be traced."""
+        """Not a `cached_property`, whose lock cannot be traced."""
         object.__setattr__(self, "names", tuple(name for name, _ in self.shapes))
         object.__setattr__(self, "sizes", tuple(prod(shape) for _, shape in self.shapes))
 

@@ -1,7 +1,6 @@
 """Trunks: from observations to features, feed-forward or recurrent.
 
-A trunk is a frozen description. Its parameters are an argument of every call, `[M, ...]`, so one trunk serves all
-members, and a whole update is a pure function of tensors.
+A trunk is a frozen dataclass. Parameters `[M, ...]` are an argument of every call, so one trunk serves all members.
 """
 
 from __future__ import annotations

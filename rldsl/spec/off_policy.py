@@ -81,7 +81,8 @@ class DQN(OffPolicy, frozen=True):
         default="epsilon", description="Exploration: epsilon-greedy or softmax"
     )
     epsilon: Annotated[FractionRate, PerMember] = Field(
-        default=Linear(1.0, 0.05), description="Probability of a random action with epsilon-greedy exploration"
+        default=Linear(1.0, 0.05, over=0.1),
+        description="Probability of a random action with epsilon-greedy exploration",
     )
     temperature: Annotated[PositiveRate, PerMember] = Field(
         default=Linear(1.0, 0.1), description="Softmax temperature with Boltzmann exploration"
@@ -100,6 +101,7 @@ class DQN(OffPolicy, frozen=True):
 class SoftActorCritic(OffPolicy, frozen=True):
     """Settings shared by SAC and CrossQ: twin critics and an entropy coefficient."""
 
+    buffer: Count = Field(default=1_000_000, description="Size of the replay buffer")
     critic_net: Net | None = Field(default=None, description="Network of each critic; None: same as `net`")
     critic_lr: Annotated[NonNegativeRate | None, PerMember] = Field(
         default=None, description="Learning rate of the critics; None: same as `lr`"

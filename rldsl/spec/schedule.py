@@ -7,11 +7,26 @@ import operator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import PydanticCustomError, core_schema
 
-from rldsl.spec.base import Count, Kind, Positive, Real
+from rldsl.spec.base import Count, Kind, Positive, Real, whole
+
+
+def _frames_or_fraction(value: Any) -> Any:
+    if isinstance(value, float) and 0 < value < 1:
+        return value
+    frames = whole(value)
+    if not isinstance(frames, int):
+        raise PydanticCustomError("whole_number", "should be a whole number")
+    if frames <= 0:
+        raise PydanticCustomError("domain", "should be {domain}", {"domain": "greater than 0"})
+    return frames
+
+
+FramesOrFraction: TypeAlias = Annotated[int | float, BeforeValidator(_frames_or_fraction)]
+"""A number of frames, or below 1 a fraction of the budget."""
 
 
 class Schedule(Kind, frozen=True):
@@ -37,7 +52,10 @@ class Decay(Schedule, frozen=True):
 
     start: Real = Field(kw_only=False, description="Initial value")
     end: Real = Field(kw_only=False, default=0.0, description="Final value")
-    over: Count | None = Field(default=None, description="Frames from `start` to `end`; None: the whole budget")
+    over: FramesOrFraction | None = Field(
+        default=None,
+        description="Frames from `start` to `end`, or below 1 a fraction of the budget; None: the whole budget",
+    )
 
     def extremes(self) -> tuple[float, ...]:
         return (self.start, self.end)

@@ -23,7 +23,7 @@ def test_every_member_has_its_own_number_and_its_own_schedule() -> None:
         500: [0.1, 0.75, 0.0, 0.5, 0.1, 2.0],
         1000: [0.1, 0.5, 0.0, 0.0, 0.01, 2.0],
     }.items():
-        assert one.one("lr", frame).tolist() == pytest.approx(expected)
+        assert one.tensor("lr", frame).tolist() == pytest.approx(expected)
 
 
 def test_several_fields_at_once() -> None:
@@ -37,11 +37,11 @@ def test_several_fields_at_once() -> None:
 
 def test_a_default_stands_for_none() -> None:
     one = coefficients(PPO(max_grad_norm=None), PPO(max_grad_norm=0.5))
-    assert one.one("max_grad_norm", 0, default=float("inf")).tolist() == [float("inf"), 0.5]
+    assert one.tensor("max_grad_norm", 0, default=float("inf")).tolist() == [float("inf"), 0.5]
 
 
 def test_a_constant_is_made_once_and_a_schedule_whenever_it_moved() -> None:
     one = coefficients(PPO(gamma=0.9, lr=Linear(1.0)))
-    assert one.one("gamma", 0) is one.one("gamma", 999)
-    assert one.one("lr", 0) is not one.one("lr", 1)
-    assert one.one("lr", 7) is one.one("lr", 7)
+    assert one.tensor("gamma", 0) is one.tensor("gamma", 999)
+    assert one.tensor("lr", 0) is not one.tensor("lr", 1)
+    assert one.tensor("lr", 7) is one.tensor("lr", 7)

@@ -149,3 +149,20 @@ def test_statistics_that_know_of_no_critic_can_be_gone_on_from() -> None:
     saved = {name: state for name, state in one.save(1).items() if name != "critic_observations"}
     other.load(1, saved)
     np.testing.assert_array_equal(other.normalize(observations(1))[1], one.normalize(observations(1))[1])
+
+
+def test_final_observations_are_normalised_by_the_statistics_of_their_own_member() -> None:
+    one = normalization(BOTH, BOTH, critic=(2,))
+    for seed in range(3):
+        one.update_and_normalize(observations(seed))
+        one.update_and_normalize_critic(privileged(seed))
+    seen, own, ended = observations(7), privileged(7), np.array([1, 6])
+    none, rows = np.zeros(M * N, bool), (-1, 3)
+    step = Step(
+        seen.reshape(rows), np.zeros(M * N), none, none, ended, seen.reshape(rows)[ended],
+        final_critic_observation=own.reshape(-1, 2)[ended],
+    )  # fmt: skip
+    finals = one.normalize_finals(step)
+    np.testing.assert_array_equal(finals.final_observation, one.normalize(seen).reshape(rows)[ended])
+    np.testing.assert_array_equal(finals.final_critic_observation, one.normalize_critic(own).reshape(-1, 2)[ended])
+    assert finals.observation is step.observation

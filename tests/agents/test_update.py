@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -37,10 +37,15 @@ def update(optimizer: Optimizer, compilation: Compilation | None = None, loss: L
     return Update(LAYOUT, flat, optimizer, loss, compilation)
 
 
+def without_biases(parameters: Iterable[nn.Parameter], weight_decay: float) -> list[dict[str, Any]]:
+    """Groups of a torch optimizer: only matrices decay."""
+    return [{"params": [one], "weight_decay": weight_decay if one.dim() > 1 else 0.0} for one in parameters]
+
+
 SCALE = {"scale": torch.tensor([1.0, 2.0, 0.5])}
 OPTIMIZERS: list[tuple[Optimizer, Callable[..., Any]]] = [
     (Adam(betas=(0.8, 0.99)), lambda p, lr: torch.optim.Adam(p, lr, betas=(0.8, 0.99), eps=1e-5)),
-    (AdamW(weight_decay=0.1), lambda p, lr: torch.optim.AdamW(p, lr, eps=1e-5, weight_decay=0.1)),
+    (AdamW(weight_decay=0.1), lambda p, lr: torch.optim.AdamW(without_biases(p, 0.1), lr, eps=1e-5)),
     (RMSprop(alpha=0.9), lambda p, lr: torch.optim.RMSprop(p, lr, alpha=0.9, eps=1e-5)),
 ]
 

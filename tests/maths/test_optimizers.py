@@ -15,7 +15,7 @@ DECAY = 0.1
 Step = Callable[[Tensor, Tensor, optimizers.State], None]
 STEP: dict[str, Step] = {
     "adam": lambda p, g, s: optimizers.adam(p, g, s, LR, corrections(s, 0.5), beta1=0.5, eps=1e-5),
-    "adamw": lambda p, g, s: optimizers.adamw(p, g, s, LR[:, None], corrections(s), DECAY),
+    "adamw": lambda p, g, s: adamw(p, g, s),
     "rmsprop": lambda p, g, s: optimizers.rmsprop(p, g, s, LR, alpha=0.95, eps=1e-5),
 }
 REFERENCE: dict[str, Callable[[Tensor, int], torch.optim.Optimizer]] = {
@@ -23,6 +23,11 @@ REFERENCE: dict[str, Callable[[Tensor, int], torch.optim.Optimizer]] = {
     "adamw": lambda p, m: torch.optim.AdamW([p], lr=float(LR[m]), weight_decay=DECAY),
     "rmsprop": lambda p, m: torch.optim.RMSprop([p], lr=float(LR[m]), alpha=0.95, eps=1e-5),
 }
+
+
+def adamw(params: Tensor, grad: Tensor, state: optimizers.State) -> None:
+    optimizers.decay_weights(params, LR[:, None], DECAY)
+    optimizers.adam(params, grad, state, LR[:, None], corrections(state))
 
 
 def start(name: str) -> tuple[Tensor, optimizers.State]:

@@ -23,6 +23,7 @@ def test_a_constant_schedule_is_kept_as_its_number() -> None:
     [
         (Linear(1e-3), {"kind": "linear", "start": 1e-3, "end": 0.0, "over": None}),
         (Linear(1e-3, 1e-4, over=1e6), {"kind": "linear", "start": 1e-3, "end": 1e-4, "over": 1_000_000}),
+        (Linear(1.0, 0.05, over=0.1), {"kind": "linear", "start": 1.0, "end": 0.05, "over": 0.1}),
         (Cosine(1, 0.5), {"kind": "cosine", "start": 1.0, "end": 0.5, "over": None}),
         (Exponential(1e-2, 1e-4), {"kind": "exponential", "start": 1e-2, "end": 1e-4, "over": None}),
         (Steps((10, 20), (3, 2, 1)), {"kind": "steps", "boundaries": [10, 20], "values": [3.0, 2.0, 1.0]}),
@@ -61,6 +62,7 @@ def test_every_value_that_a_schedule_takes_is_in_the_domain_of_its_field(given: 
         (lambda: Exponential(1.0, 0.0), r"Exponential\.end should be greater than 0, got 0"),
         (lambda: Exponential(0.0, 1.0), r"Exponential\.start should be greater than 0, got 0"),
         (lambda: Linear(1.0, over=0), r"Linear\.over should be greater than 0, got 0"),
+        (lambda: Linear(1.0, over="soon"), r"Linear\.over should be a whole number, got 'soon'"),
         (lambda: Linear(1.0, over=2.5), r"Linear\.over should be a whole number, got 2\.5"),
         (lambda: Steps((1, 2), (1, 2)), "Steps needs one value more than boundaries, got 2 and 2"),
         (lambda: Steps((2, 1), (1, 2, 3)), r"Steps\.boundaries should be increasing, got \[2, 1\]"),
