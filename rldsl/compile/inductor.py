@@ -50,15 +50,15 @@ def lower(graph: fx.GraphModule, examples: list[Tensor]) -> tuple[fx.GraphModule
 
     The only mutations are copies into inputs at the end.
     """
-    from functorch.compile import make_boxed_func
+    from functorch.compile import make_boxed_func  # type: ignore[import-untyped]
     from torch._functorch.aot_autograd import aot_module_simplified
     from torch._inductor.decomposition import select_decomp_table
 
     results: list[tuple[fx.GraphModule, list[Tensor]]] = []
 
-    def keep(lowered: fx.GraphModule, inputs: Sequence[Tensor]) -> Any:
-        results.append((lowered, list(inputs)))
-        return make_boxed_func(lowered.forward)
+    def keep(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+        results.append((gm, list(example_inputs)))
+        return make_boxed_func(gm.forward)
 
     aot_module_simplified(
         graph,
@@ -77,7 +77,7 @@ def lower(graph: fx.GraphModule, examples: list[Tensor]) -> tuple[fx.GraphModule
 def load(library: str) -> Graph | None:
     """The compiled step in a shared library, called without torch's Python code; None if it cannot be loaded."""
     try:
-        run: Graph = torch._C._aoti.AOTIModelContainerRunnerCpu(library, 1).run  # type: ignore[attr-defined]
+        run: Graph = torch._C._aoti.AOTIModelContainerRunnerCpu(library, 1).run
     except RuntimeError:
         return None
     return run
@@ -116,7 +116,7 @@ def _build(graph: fx.GraphModule, inputs: list[Tensor], scratch: str, options: M
     settings = {"aot_inductor.output_path": f"{scratch}/step.so", **_supported(optional), **options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # torch warns about its own code
-        return str(compile_fx_aot(graph, inputs, config_patches=settings))
+        return str(compile_fx_aot(graph, [*inputs], config_patches=settings))
 
 
 def _supported(options: Mapping[str, Any]) -> dict[str, Any]:

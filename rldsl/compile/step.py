@@ -53,7 +53,7 @@ class CompiledStep:
         self._graph: Graph | None = None
         self._inputs: list[Tensor] = []
         """What the graph was called with last."""
-        self._changing: list[tuple[int, int, str | None]] = []
+        self._changing: list[tuple[int, int, str | int | None]] = []
         """The inputs that change from call to call: index, number of the argument and key in it."""
 
     def __call__(self, *arguments: Argument) -> Tensor:

@@ -264,11 +264,11 @@ def test_a_session_whose_compilation_fails_trains_as_an_eager_one_and_resumes(
     failed = train(tmp_path / "failed", trial(agent, env, "on"))
     sentence = "updates run eagerly, without compilation: RuntimeError: this torch is different"
     assert capsys.readouterr().err.count(f"rldsl: {sentence}\n") == 1
-    started, notes = (next(one for one in events(failed) if one["event"] == name) for name in ("started", "notes"))
+    started, later = (next(one for one in events(failed) if one["event"] == name) for name in ("started", "compute"))
     assert started["compiled"] is True
-    assert (notes["compiled"], notes["kernels"]) == (False, "torch")
-    assert notes["compile_failure"] == sentence
-    assert [one["event"] for one in events(eager)].count("notes") == 0
+    assert (later["compiled"], {**started, **later}["kernels"]) == (False, "torch")
+    assert later["compile_failure"] == sentence
+    assert [one["event"] for one in events(eager)].count("compute") == 0
     expected, got = work(eager), work(failed)
     assert len(expected) == len(got) == 12
     for one, other in zip(expected, got, strict=True):
@@ -308,7 +308,7 @@ def test_a_broken_compiler_ends_in_eager_training(tmp_path: Path) -> None:
     assert done.stdout == "done\n", done.stderr
     assert done.stderr.count("rldsl: updates run eagerly, without compilation: ") == 1
     (journal,) = (tmp_path / "runs").rglob("journal.jsonl")
-    (notes,) = (one for one in events(journal.parent) if one["event"] == "notes")
-    assert notes["compiled"] is False
-    assert "rldsl: " + notes["compile_failure"] in done.stderr
+    (later,) = (one for one in events(journal.parent) if one["event"] == "compute")
+    assert later["compiled"] is False
+    assert "rldsl: " + later["compile_failure"] in done.stderr
     assert all(float(row["policy_loss"]) == float(row["policy_loss"]) for row in rows(journal.parent)[-1:])
