@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from train.packs import session, train
 
 from rldsl import A2C, MLP, PPO, Agent, Reinforce, Sarsa
 from rldsl.maths.streams import stream
-
-from .tiny import Endless
+from tests.agents.tiny import Endless
+from tests.train.packs import session, train
 
 NET = MLP((8,))
 AGENTS = {

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from train.packs import session, train
 
 from rldsl import MLP, PPO
-
-from .tiny import Endless
+from tests.agents.tiny import Endless
+from tests.train.packs import session, train
 
 SMALL = PPO(rollout=8, minibatch=16, epochs=1, lr=0.0, clip=1e6, net=MLP((8,)))
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from train.packs import PENDULUM, REPLAY, session, train
 
 from rldsl import SAC, AdamW
 from rldsl.agents.update import Batch, Update
 from rldsl.compile import Compilation
 from rldsl.nets.layout import Layout, Params
+from tests.train.packs import PENDULUM, REPLAY, session, train
 
 NAMES = ("trunk.0.weight", "trunk.0.bias", "trunk.0.scale", "trunk.0.shift", "head.weight", "log_std", "log_alpha")
 
