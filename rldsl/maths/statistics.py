@@ -62,7 +62,7 @@ def mean_interval(scores: ArrayLike, confidence: float = 0.95) -> Interval:
     runs = np.asarray(scores, dtype=np.float64)
     if runs.size < 2:
         return UNKNOWN
-    from scipy.special import stdtrit  # type: ignore[import-untyped]  # imported here because it is slow
+    from scipy.special import stdtrit  # imported here because it is slow
 
     t = float(stdtrit(runs.size - 1, (1 + confidence) / 2))
     margin = t * runs.std(ddof=1) / math.sqrt(runs.size)
