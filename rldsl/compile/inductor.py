@@ -30,11 +30,21 @@ class Built(NamedTuple):
     digest: str | None
 
 
-def compile_graph(graph: fx.GraphModule, examples: list[Tensor]) -> Built:
-    """Compiles what `torch.compile` traced: for a CPU into a shared library, for a GPU in memory."""
+def compile_graph(graph: fx.GraphModule, examples: list[Tensor]) -> Callable[[], Built]:
+    """Compiles what `torch.compile` traced: for a CPU into a shared library, for a GPU in memory.
+
+    This is called inside of `torch.compile`, where torch 2.7 cannot build libraries: the function that is returned
+    builds it.
+    """
     if any(example.device.type != "cpu" for example in examples):
-        return compile_in_memory(graph, examples)
+        built = compile_in_memory(graph, examples)
+        return lambda: built
     lowered, inputs = lower(graph, examples)
+    return lambda: build_library(lowered, inputs)
+
+
+def build_library(lowered: fx.GraphModule, inputs: list[Tensor]) -> Built:
+    """Compiles a lowered graph, with the kernels of this package if they can be compiled."""
     hoist_scalars(lowered)
     with_kernels = kernels.with_sparse_products(lowered)
     if with_kernels is not lowered:

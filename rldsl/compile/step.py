@@ -116,19 +116,19 @@ def trace(method: Any, arguments: Sequence[Argument]) -> tuple[inductor.Built, S
 
     The code object is copied because torch finds compiled code by it, and would have to tell two instances apart.
     """
-    found: list[tuple[inductor.Built, Sequence[Tensor]]] = []
+    found: list[tuple[Callable[[], inductor.Built], Sequence[Tensor]]] = []
     errors: list[Exception] = []
 
     def backend(graph: fx.GraphModule, examples: list[Tensor]) -> Callable[..., Any]:
         try:
             rewrite_layers(graph)
-            built = inductor.compile_graph(graph, examples)
+            build = inductor.compile_graph(graph, examples)
         except Exception as error:
             errors.append(error)
             raise
 
         def stop(*inputs: Tensor) -> Any:
-            found.append((built, inputs))
+            found.append((build, inputs))
             raise _TracedError
 
         return stop
@@ -139,10 +139,11 @@ def trace(method: Any, arguments: Sequence[Argument]) -> tuple[inductor.Built, S
     try:
         torch.compile(bound, fullgraph=True, dynamic=False, backend=backend)(*arguments)
     except _TracedError:
-        return found[0]
+        pass
     except Exception as error:
         raise errors[0] if errors else error from None  # without what torch wraps around it
-    raise RuntimeError("torch.compile ran the step without tracing it")
+    ((build, inputs),) = found
+    return build(), inputs
 
 
 def _locate(inputs: Sequence[Tensor], arguments: Sequence[Argument]) -> tuple[list[Place], list[Tensor]]:

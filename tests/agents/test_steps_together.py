@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,8 @@ def trained(agent: DQN, folder: Path, compile: Any) -> DQNAgent:
 def as_traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs are run as they were traced, without a C++ compiler."""
 
-    def run(graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> inductor.Built:
-        return inductor.Built(lambda inputs: torch.no_grad()(graph)(*inputs), "torch", None)
+    def run(graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> Callable[[], inductor.Built]:
+        return lambda: inductor.Built(lambda inputs: torch.no_grad()(graph)(*inputs), "torch", None)
 
     monkeypatch.setattr(inductor, "compile_graph", run)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -139,7 +139,13 @@ def test_arguments_that_are_the_same_tensor_at_first_may_differ_later() -> None:
 @needs_compiler
 def test_the_path_for_gpus_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a CPU, which is all that is needed to see that its graph and its inputs fit together."""
-    monkeypatch.setattr(inductor, "compile_graph", inductor.compile_in_memory)
+    in_memory = inductor.compile_in_memory
+
+    def compile_graph(graph: torch.fx.GraphModule, examples: list[Tensor]) -> Callable[[], inductor.Built]:
+        built = in_memory(graph, examples)
+        return lambda: built
+
+    monkeypatch.setattr(inductor, "compile_graph", compile_graph)
     compilation = Compilation(True, "cuda")
     eager, compiled = update(), update(compilation)
     for batch in batches(3):
@@ -177,7 +183,7 @@ def fails(*_: Any, **__: Any) -> Any:
     raise RuntimeError("this torch is different\nand says more about it")
 
 
-def breaks_while_running(graph: torch.fx.GraphModule, examples: list[Tensor]) -> inductor.Built:
+def breaks_while_running(graph: torch.fx.GraphModule, examples: list[Tensor]) -> Callable[[], inductor.Built]:
     """Writes to all inputs before it fails, as a library that breaks half way may do."""
 
     def run(inputs: list[Tensor]) -> Any:
@@ -185,7 +191,7 @@ def breaks_while_running(graph: torch.fx.GraphModule, examples: list[Tensor]) ->
             tensor.fill_(7)
         fails()
 
-    return inductor.Built(run, "avx512", None)
+    return lambda: inductor.Built(run, "avx512", None)
 
 
 FAILURES: dict[str, tuple[str, Callable[..., Any]]] = {
