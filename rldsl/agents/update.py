@@ -41,8 +41,8 @@ STEP = "step"
 class Update:
     """The parameters `[M, P]` of all members, the state of their optimizer, and the function that takes a step.
 
-    `views` gives the parameters that the loss takes from `flat`; by default these are `layout.views`. With `steps_per_call`
-    above 1, one call takes that many consecutive steps, each on its own batch: every tensor of the batch is
+    `views` gives the parameters that the loss takes from `flat`; by default these are `layout.views`. One call takes
+    `steps_per_call` consecutive steps. If that is more than one, each has its own batch: every tensor of the batch is
     `[steps_per_call, M, ...]`. `cache_key` identifies the code of the loss; with it, the compiled step is kept on disk.
     """
 
