@@ -19,7 +19,7 @@ Argument = Tensor | Batch
 
 
 class Report(Protocol):
-    """Who is told what became of a step."""
+    """Receives the outcome of compiling a step."""
 
     failure: str | None
 
@@ -41,7 +41,7 @@ class CompiledStep:
     All calls have tensors of the same shapes under the same names, and the first `constants` arguments are the same
     objects in every call. The first call traces and compiles the method. If a `cache_key` is given, which must
     determine the code of the method, the machine code is kept on disk: a later process loads it without tracing. If
-    anything fails, `report` is told, all arguments are as they were before the call, and the method is called eagerly
+    anything fails, `report` records it, all arguments are as they were before the call, and the method runs eagerly
     from then on.
     """
 
