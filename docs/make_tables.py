@@ -105,8 +105,11 @@ def environments() -> str:
 
 
 def ablation() -> str:
-    """One row per workload in results/ablation.json."""
-    medians = json.loads((RESULTS / "ablation.json").read_text())["medians"]
+    """One row per workload in results/ablation.json; nothing before it has been measured."""
+    path = RESULTS / "ablation.json"
+    if not path.exists():
+        return "\n"
+    medians = json.loads(path.read_text())["medians"]
     rows = ([work, f"{m['default']:,.0f}", f"{m['torch']:,.0f}", f"{m['ratio']:.2f}"] for work, m in medians.items())
     return table(("workload", "default, frames/s", "`RLDSL_PRODUCTS=torch`, frames/s", "ratio"), rows)
 

@@ -26,7 +26,7 @@ from rldsl.nets.q_network import QNetwork
 from rldsl.nets.sampling import epsilon_greedy_noise, gumbel_noise
 from rldsl.spec.off_policy import DQN
 
-MOST_TOGETHER = 8
+MAX_STEPS_PER_CALL = 8
 """Gradient steps in one compiled call at most: each makes compilation longer and saves less than the one before."""
 
 
@@ -51,7 +51,7 @@ class DQNAgent(OffPolicyAgent[DQN]):
             self._update_priorities(batch["index"], metrics[..., len(self.names) : -1])
         if self.updates % self.spec.target_every == 0:
             soft_update(self.target, self.update.flat, self.coefficients.tensor("tau", frame))
-        return metrics if self.update.together == 1 else metrics[-1]
+        return metrics if self.update.steps_per_call == 1 else metrics[-1]
 
     def loss(self, params: Params, batch: Batch, coefficients: Batch) -> tuple[Tensor, Tensor]:
         """Huber loss of Q(s, a) - target. With prioritized replay, weighted, and the TD errors follow the metrics."""
@@ -72,19 +72,19 @@ class DQNAgent(OffPolicyAgent[DQN]):
         online = self.network.q({name: part.detach() for name, part in params.items()}, batch["next_observation"])
         return double_q_target(reward, batch["next_q"], online, terminated, discount).detach()
 
-    def before_steps(self, batch: Batch, coefficients: Batch) -> Batch:
+    def prepare_batch(self, batch: Batch, coefficients: Batch) -> Batch:
         """Add `next_q`, Q_target(s', .): one pass for all gradient steps of a call, as the target does not change."""
         next_observation, target = batch["next_observation"], self.network.layout.views(coefficients["target"])
-        if self.update.together == 1:
+        if self.update.steps_per_call == 1:
             return {**batch, "next_q": self.network.q(target, next_observation)}
         next_q = self.network.q(target, next_observation.transpose(0, 1).flatten(1, 2))
-        return {**batch, "next_q": torch.unflatten(next_q, 1, (self.update.together, -1)).transpose(0, 1)}
+        return {**batch, "next_q": torch.unflatten(next_q, 1, (self.update.steps_per_call, -1)).transpose(0, 1)}
 
-    def steps_together(self) -> int:
+    def steps_per_call(self) -> int:
         """Gradient steps per compiled call: those of one vector step, if the target network stays the same for them."""
         due, whole = self.spec.updates_per_frame * self.num_envs, self.spec.learning_starts % self.num_envs == 0
         common = gcd(int(due), self.spec.target_every) if whole and due == int(due) else 1
-        return max(count for count in range(1, MOST_TOGETHER + 1) if common % count == 0)
+        return max(count for count in range(1, MAX_STEPS_PER_CALL + 1) if common % count == 0)
 
     def _update_priorities(self, index: Tensor, error: Tensor) -> None:
         """In the order of the minibatches: a transition in two of them keeps the later priority."""

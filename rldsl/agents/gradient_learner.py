@@ -69,8 +69,8 @@ class GradientLearner(Learner, Generic[S]):
             self.loss,
             compilation,
             self.cache_key("loss"),
-            prepare=self.before_steps,
-            together=self.steps_together() if compilation.enabled else 1,
+            prepare=self.prepare_batch,
+            steps_per_call=self.steps_per_call() if compilation.enabled else 1,
         )
         self.actor = make_actor(self.network, flat, self.num_envs)
         self.coefficients = Coefficients(context.specs, context.frames, self.device)
@@ -89,11 +89,11 @@ class GradientLearner(Learner, Generic[S]):
     def gradient_steps(self) -> int:
         """The number of gradient steps in the whole session."""
 
-    def steps_together(self) -> int:
+    def steps_per_call(self) -> int:
         """How many gradient steps a single call of the update may take, if it is compiled."""
         return 1
 
-    def before_steps(self, batch: Batch, coefficients: Batch) -> Batch:
+    def prepare_batch(self, batch: Batch, coefficients: Batch) -> Batch:
         """The batch that the loss is given, from the batch that `update` is called with.
 
         Called once for all steps of a call: what does not depend on the parameters is computed for all of them.

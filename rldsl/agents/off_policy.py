@@ -71,7 +71,7 @@ class OffPolicyAgent(GradientLearner[S]):
 
     def _learn(self, frame: int) -> None:
         """The gradient steps that are due after `frame` frames."""
-        steps_per_call = self.update.together
+        steps_per_call = self.update.steps_per_call
         calls = (self.spec.updates(frame) - self.updates) // steps_per_call
         if calls < 1:
             return
@@ -102,11 +102,11 @@ class OffPolicyAgent(GradientLearner[S]):
 
     def _sample(self, calls: int, frame: int) -> list[dict[str, Tensor]]:
         """Minibatches for `calls` calls of the update, all sampled at once."""
-        count = calls * self.update.together
+        count = calls * self.update.steps_per_call
         if count not in self._minibatches:
             array_only = () if self.replay.priorities else ("index",)
             arrays = self.allocate_batch(count)
-            self._minibatches[count] = Minibatches(arrays, self.update.together, self.device, array_only)
+            self._minibatches[count] = Minibatches(arrays, self.update.steps_per_call, self.device, array_only)
         minibatches = self._minibatches[count]
         self.fill_batch(minibatches.arrays, count, frame)
         return minibatches.tensors()

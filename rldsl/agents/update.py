@@ -41,9 +41,9 @@ STEP = "step"
 class Update:
     """The parameters `[M, P]` of all members, the state of their optimizer, and the function that takes a step.
 
-    `views` gives the parameters that the loss takes from `flat`; by default these are `layout.views`. With `together`
-    above 1, one call takes that many consecutive steps, each on its own batch: every tensor of the batch is
-    `[together, M, ...]`. `cache_key` identifies the code of the loss; with it, the compiled step is kept on disk.
+    `views` gives the parameters that the loss takes from `flat`; by default these are `layout.views`. One call takes
+    `steps_per_call` consecutive steps. If that is more than one, each has its own batch: every tensor of the batch is
+    `[steps_per_call, M, ...]`. `cache_key` identifies the code of the loss; with it, the compiled step is kept on disk.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Update:
         prepare: Prepare | None = None,
         after_step: AfterStep | None = None,
         state: dict[str, Tensor] | None = None,
-        together: int = 1,
+        steps_per_call: int = 1,
     ) -> None:
         self.layout = layout
         self.flat = flat
@@ -68,7 +68,7 @@ class Update:
         self.views = views or layout.views
         self.prepare = prepare
         self.after_step = after_step
-        self.together = together
+        self.steps_per_call = steps_per_call
         self.state = self._init_state() if state is None else state
         self.compilation = compilation or Compilation()
         self._pieces = self.pieces(flat)
@@ -112,7 +112,7 @@ class Update:
     ) -> Tensor:
         if self.prepare is not None:
             batch = self.prepare(batch, coefficients)
-        if self.together == 1:
+        if self.steps_per_call == 1:
             return self._step(pieces, state, lr, max_grad_norm, coefficients, batch)
         rows = zip(*(stacked.unbind(0) for stacked in batch.values()), strict=True)
         batches = [dict(zip(batch, row, strict=True)) for row in rows]

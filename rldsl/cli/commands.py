@@ -23,7 +23,7 @@ def train(
     cancel_stale: given.CancelStale = False,
     runs: given.Runs = RUNS,
 ) -> int:
-    """Train all sessions that are neither done nor failed. Ctrl-C checkpoints; the same command goes on."""
+    """Train all sessions that are neither done nor failed. Ctrl-C checkpoints; the same command resumes."""
     from rldsl.cli.run import run
 
     selected = choice.plan(sampled=False, frozen=plan, on=on)
@@ -61,7 +61,7 @@ def search(
     cancel_stale: given.CancelStale = False,
     runs: given.Runs = RUNS,
 ) -> int:
-    """Run the searches of the file, on seeds of their own. Ctrl-C checkpoints; the same command goes on."""
+    """Run the searches of the file, on seeds of their own. Ctrl-C checkpoints; the same command resumes."""
     from rldsl.cli.run import run, show_best
 
     selected = choice.plan(sampled=True, on=on)

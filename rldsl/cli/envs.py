@@ -144,7 +144,7 @@ def _cells(one: Line, measured: bool) -> list[str]:
         about.observation,
         about.actions,
         about.backend,
-        speed if measured else "exact" if about.exact_resume else "anew",
+        speed if measured else "exact" if about.exact_resume else "reset",
     ]
 
 

@@ -43,10 +43,12 @@ def run(
         echo(f"`status` shows how they stand, `stop` ends them, [bold]{command()}[/bold] reconciles")
         return int(result.problem)
     if result.outcome == "stopped":
-        echo(f"stopped; nothing is lost: [bold]{command()}[/bold] goes on")
+        echo(f"stopped; nothing is lost: [bold]{command()}[/bold] resumes")
         return INTERRUPTED
     if result.outcome == "unfollowed":
-        echo(f"the jobs go on: `status` shows them, `stop` ends them, [bold]{command()}[/bold] follows them again")
+        echo(
+            f"the jobs keep running: `status` shows them, `stop` ends them, [bold]{command()}[/bold] follows them again"
+        )
         return INTERRUPTED
     failed = _show_summary(plan, Existing(runs), display.explained)
     _show_curves(plan, runs, result)

@@ -19,6 +19,6 @@ def stop(plan: Plan, existing: Existing, only: Sequence[str] = ()) -> None:
     if result.jobs and not result.refusals:
         others = f", and with them {', '.join(result.others)}" if result.others else ""
         cancelled = f"{count(result.jobs, 'job')} of {count(result.sessions, 'session')}"
-        echo(f"cancelled {cancelled}{others}; `resume` goes on")
+        echo(f"cancelled {cancelled}{others}; `resume` continues")
     if result.asked or not result.jobs:
-        echo(f"asked {count(result.asked, 'session')} to checkpoint and stop; `resume` goes on")
+        echo(f"asked {count(result.asked, 'session')} to checkpoint and stop; `resume` continues")

@@ -30,11 +30,21 @@ class Built(NamedTuple):
     digest: str | None
 
 
-def compile_graph(graph: fx.GraphModule, examples: list[Tensor]) -> Built:
-    """Compiles what `torch.compile` traced: for a CPU into a shared library, for a GPU in memory."""
+def compile_graph(graph: fx.GraphModule, examples: list[Tensor]) -> Callable[[], Built]:
+    """Compiles what `torch.compile` traced: for a CPU into a shared library, for a GPU in memory.
+
+    This is called inside of `torch.compile`, where torch 2.7 cannot build libraries: the function that is returned
+    builds it.
+    """
     if any(example.device.type != "cpu" for example in examples):
-        return compile_in_memory(graph, examples)
+        built = compile_in_memory(graph, examples)
+        return lambda: built
     lowered, inputs = lower(graph, examples)
+    return lambda: build_library(lowered, inputs)
+
+
+def build_library(lowered: fx.GraphModule, inputs: list[Tensor]) -> Built:
+    """Compiles a lowered graph, with the kernels of this package if they can be compiled."""
     hoist_scalars(lowered)
     with_kernels = kernels.with_sparse_products(lowered)
     if with_kernels is not lowered:
@@ -50,15 +60,15 @@ def lower(graph: fx.GraphModule, examples: list[Tensor]) -> tuple[fx.GraphModule
 
     The only mutations are copies into inputs at the end.
     """
-    from functorch.compile import make_boxed_func
+    from functorch.compile import make_boxed_func  # type: ignore[import-untyped]
     from torch._functorch.aot_autograd import aot_module_simplified
     from torch._inductor.decomposition import select_decomp_table
 
     results: list[tuple[fx.GraphModule, list[Tensor]]] = []
 
-    def keep(lowered: fx.GraphModule, inputs: Sequence[Tensor]) -> Any:
-        results.append((lowered, list(inputs)))
-        return make_boxed_func(lowered.forward)
+    def keep(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+        results.append((gm, list(example_inputs)))
+        return make_boxed_func(gm.forward)
 
     aot_module_simplified(
         graph,
@@ -77,7 +87,7 @@ def lower(graph: fx.GraphModule, examples: list[Tensor]) -> tuple[fx.GraphModule
 def load(library: str) -> Graph | None:
     """The compiled step in a shared library, called without torch's Python code; None if it cannot be loaded."""
     try:
-        run: Graph = torch._C._aoti.AOTIModelContainerRunnerCpu(library, 1).run  # type: ignore[attr-defined]
+        run: Graph = torch._C._aoti.AOTIModelContainerRunnerCpu(library, 1).run
     except RuntimeError:
         return None
     return run
@@ -116,7 +126,7 @@ def _build(graph: fx.GraphModule, inputs: list[Tensor], scratch: str, options: M
     settings = {"aot_inductor.output_path": f"{scratch}/step.so", **_supported(optional), **options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # torch warns about its own code
-        return str(compile_fx_aot(graph, inputs, config_patches=settings))
+        return str(compile_fx_aot(graph, [*inputs], config_patches=settings))
 
 
 def _supported(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -88,8 +88,10 @@ def _fuse_layer(relu: fx.Node) -> None:
     """relu(product + bias) as one operator, if product and sum have no other use: the sums are activated while they are
     in registers."""
     add: Any = relu.args[0]
-    product, bias = add.args if add.target == aten.add.Tensor and len(add.args) == 2 else (None, None)
-    if getattr(product, "target", None) != BMM or not isinstance(bias, fx.Node):
+    if add.target != aten.add.Tensor or len(add.args) != 2:
+        return
+    product, bias = add.args
+    if not isinstance(product, fx.Node) or product.target != BMM or not isinstance(bias, fx.Node):
         return
     members, _, columns = product.meta["val"].shape
     value = bias.meta["val"]

@@ -105,8 +105,9 @@ def _store(graph: fx.Graph, node: fx.Node) -> None:
 
 def _is_small(node: fx.Node) -> bool:
     value = node.meta.get("val")
-    floating = isinstance(value, Tensor) and value.is_floating_point()
-    return node.op == "call_function" and floating and value.numel() <= FEW_ELEMENTS
+    if node.op != "call_function" or not isinstance(value, Tensor):
+        return False
+    return value.is_floating_point() and value.numel() <= FEW_ELEMENTS
 
 
 def _is_large(node: fx.Node) -> bool:

@@ -19,7 +19,7 @@ Argument = Tensor | Batch
 
 
 class Report(Protocol):
-    """Who is told what became of a step."""
+    """Receives the outcome of compiling a step."""
 
     failure: str | None
 
@@ -41,7 +41,7 @@ class CompiledStep:
     All calls have tensors of the same shapes under the same names, and the first `constants` arguments are the same
     objects in every call. The first call traces and compiles the method. If a `cache_key` is given, which must
     determine the code of the method, the machine code is kept on disk: a later process loads it without tracing. If
-    anything fails, `report` is told, all arguments are as they were before the call, and the method is called eagerly
+    anything fails, `report` records it, all arguments are as they were before the call, and the method runs eagerly
     from then on.
     """
 
@@ -53,7 +53,7 @@ class CompiledStep:
         self._graph: Graph | None = None
         self._inputs: list[Tensor] = []
         """What the graph was called with last."""
-        self._changing: list[tuple[int, int, str | None]] = []
+        self._changing: list[tuple[int, int, str | int | None]] = []
         """The inputs that change from call to call: index, number of the argument and key in it."""
 
     def __call__(self, *arguments: Argument) -> Tensor:
@@ -116,19 +116,19 @@ def trace(method: Any, arguments: Sequence[Argument]) -> tuple[inductor.Built, S
 
     The code object is copied because torch finds compiled code by it, and would have to tell two instances apart.
     """
-    found: list[tuple[inductor.Built, Sequence[Tensor]]] = []
+    found: list[tuple[Callable[[], inductor.Built], Sequence[Tensor]]] = []
     errors: list[Exception] = []
 
     def backend(graph: fx.GraphModule, examples: list[Tensor]) -> Callable[..., Any]:
         try:
             rewrite_layers(graph)
-            built = inductor.compile_graph(graph, examples)
+            build = inductor.compile_graph(graph, examples)
         except Exception as error:
             errors.append(error)
             raise
 
         def stop(*inputs: Tensor) -> Any:
-            found.append((built, inputs))
+            found.append((build, inputs))
             raise _TracedError
 
         return stop
@@ -139,10 +139,11 @@ def trace(method: Any, arguments: Sequence[Argument]) -> tuple[inductor.Built, S
     try:
         torch.compile(bound, fullgraph=True, dynamic=False, backend=backend)(*arguments)
     except _TracedError:
-        return found[0]
+        pass
     except Exception as error:
         raise errors[0] if errors else error from None  # without what torch wraps around it
-    raise RuntimeError("torch.compile ran the step without tracing it")
+    ((build, inputs),) = found
+    return build(), inputs
 
 
 def _locate(inputs: Sequence[Tensor], arguments: Sequence[Argument]) -> tuple[list[Place], list[Tensor]]:

@@ -158,7 +158,9 @@ def read_plan(path: Path) -> PlanFile:
     """Opens a plan file; refuses one of another schema version."""
     header, _ = _read_document(path)
     if header.get("schema") != SCHEMA:
-        raise SpecError(f"the plan {path} has schema {header.get('schema')}, this version has {SCHEMA}: make it anew")
+        raise SpecError(
+            f"the plan {path} has schema {header.get('schema')}, this version has {SCHEMA}: make a new plan"
+        )
     return PlanFile(path, header)
 
 

@@ -30,7 +30,7 @@ def _linux_start_time(pid: int) -> float | None:
 
 
 def _portable_start_time(pid: int) -> float | None:
-    import psutil
+    import psutil  # type: ignore[import-untyped]
 
     try:
         process = psutil.Process(pid)

@@ -141,7 +141,7 @@ def _rldsl_version() -> str | None:
 
 
 def _hardware() -> dict[str, Any]:
-    import psutil
+    import psutil  # type: ignore[import-untyped]
 
     return {
         "cpu": _cpu_model(),

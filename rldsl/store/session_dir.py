@@ -1,4 +1,4 @@
-"""The directory of one session: it stands alone, and its state can be told from it alone."""
+"""The directory of one session. It is self-contained: the state of the session follows from its files alone."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """Every algorithm's whole update is one graph: it traces without a break, whatever its options."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,8 @@ CASES = {
 def test_the_whole_update_is_one_graph(
     agent: Agent, env: str | Secret, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def as_traced(graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> inductor.Built:
-        return inductor.Built(lambda inputs: torch.no_grad()(graph)(*inputs), "torch", None)
+    def as_traced(graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> Callable[[], inductor.Built]:
+        return lambda: inductor.Built(lambda inputs: torch.no_grad()(graph)(*inputs), "torch", None)
 
     monkeypatch.setattr(inductor, "compile_graph", as_traced)  # a C++ compiler would take minutes
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -9,9 +9,8 @@ import torch
 
 from rldsl import A2C, MLP, PPO, Agent, Reinforce, Sarsa
 from rldsl.maths.streams import stream
+from tests.agents.tiny import Endless
 from tests.train.packs import session, train
-
-from .tiny import Endless
 
 NET = MLP((8,))
 AGENTS = {

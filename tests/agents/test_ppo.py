@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from rldsl import MLP, PPO
+from tests.agents.tiny import Endless
 from tests.train.packs import session, train
-
-from .tiny import Endless
 
 SMALL = PPO(rollout=8, minibatch=16, epochs=1, lr=0.0, clip=1e6, net=MLP((8,)))
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from rldsl import MLP, PPO, SIL, Linear
-
-from .test_solves import solve, values
-from .tiny import Endless
+from tests.agents.test_solves import solve, values
+from tests.agents.tiny import Endless
 
 AGENT = PPO(
     rollout=12,

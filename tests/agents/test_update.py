@@ -89,7 +89,7 @@ def test_in_pieces_a_row_moves_as_it_does_whole(optimizer: Optimizer, lr: Tensor
 def test_several_steps_together_are_the_same_steps(prepare: Any) -> None:
     flat = update(Adam()).flat
     alone, together = (
-        Update(LAYOUT, flat.clone(), Adam(), squared_error, prepare=prepare, together=count) for count in (1, 3)
+        Update(LAYOUT, flat.clone(), Adam(), squared_error, prepare=prepare, steps_per_call=count) for count in (1, 3)
     )
     for _ in range(2):
         three = batches(3)

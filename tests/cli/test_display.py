@@ -75,7 +75,7 @@ def test_a_terminal_shows_a_line_for_each_session_with_frames_fps_and_return(pro
     while terminal.process.poll() is None:
         terminal.read()
     shown = terminal.read()
-    assert "stopped; nothing is lost: python exp.py goes on" in shown
+    assert "stopped; nothing is lost: python exp.py resumes" in shown
     assert terminal.process.returncode == 130
     assert "fps" not in shown, "the bars are gone when it is over"
 

@@ -49,7 +49,7 @@ def test_the_list_is_a_table_or_json_and_loads_nothing_heavy(project: Project) -
         line.split() == ["mujoco", "Hopper-v5", "11", "float64", "Box(3)", "mujoco", "exact"]
         for line in ran.stdout.splitlines()
     )
-    rows = [line for line in ran.stdout.splitlines() if line.split()[-1] in ("exact", "anew")]
+    rows = [line for line in ran.stdout.splitlines() if line.split()[-1] in ("exact", "reset")]
     assert len(rows) == 27 and max(map(len, map(str.rstrip, rows))) <= 84, "with gaps of one, 80 columns hold it"
     listed = json.loads(project.rldsl("envs", "lander", "--json").stdout)
     assert [one["backend"] for one in listed] == ["gymnasium", "envpool"] * 2

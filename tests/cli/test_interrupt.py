@@ -83,7 +83,7 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     again = "python exp.py train --set budget.checkpoint_every=null"
-    assert said.splitlines()[-1] == f"stopped; nothing is lost: {again} goes on"
+    assert said.splitlines()[-1] == f"stopped; nothing is lost: {again} resumes"
     assert "Traceback" not in said
     assert [one["event"] for one in events(session)] == ["created", "started", "checkpoint", "stopped"]
     stopped_at = events(session)[-1]["frame"]
@@ -121,7 +121,7 @@ def test_stop_asks_the_sessions_that_run(project: Project) -> None:
     session = running(project)
     assert re.search(r"running +[\d.]+k?/100M", project.python("exp.py", "status", "--frames", "1e8").stdout)
     told = project.python("exp.py", "stop", "--frames", "1e8")
-    assert told.stdout == "asked 1 session to checkpoint and stop; `resume` goes on\n"
+    assert told.stdout == "asked 1 session to checkpoint and stop; `resume` continues\n"
     said, _ = process.communicate(timeout=60)
     assert "stopped  cartpole/random seed 0" in said
     assert events(session)[-1]["event"] == "stopped"

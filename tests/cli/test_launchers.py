@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.docs.documents import blocks
+from tests.docs.documents import parse_blocks
 from tests.project import ROOT, Project, events, until
 
 EXPERIMENT = """
@@ -104,7 +104,7 @@ def test_detached_here_it_goes_on_is_seen_and_is_kept(made: Project) -> None:
 
 
 def test_a_launcher_of_ones_own_comes_through_the_same_door(made: Project) -> None:
-    for block in blocks((ROOT / "docs" / "launchers.md").read_text(), "launchers.md"):
+    for block in parse_blocks((ROOT / "docs" / "launchers.md").read_text(), "launchers.md"):
         if block.title == "launchers/gentle.py":
             made.write(block.body, block.title)
     words = ("--only", "here", "--on", "gentle", "--set", "launcher.niceness=15")

@@ -139,7 +139,13 @@ def test_arguments_that_are_the_same_tensor_at_first_may_differ_later() -> None:
 @needs_compiler
 def test_the_path_for_gpus_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a CPU, which is all that is needed to see that its graph and its inputs fit together."""
-    monkeypatch.setattr(inductor, "compile_graph", inductor.compile_in_memory)
+    in_memory = inductor.compile_in_memory
+
+    def compile_graph(graph: torch.fx.GraphModule, examples: list[Tensor]) -> Callable[[], inductor.Built]:
+        built = in_memory(graph, examples)
+        return lambda: built
+
+    monkeypatch.setattr(inductor, "compile_graph", compile_graph)
     compilation = Compilation(True, "cuda")
     eager, compiled = update(), update(compilation)
     for batch in batches(3):
@@ -177,7 +183,7 @@ def fails(*_: Any, **__: Any) -> Any:
     raise RuntimeError("this torch is different\nand says more about it")
 
 
-def breaks_while_running(graph: torch.fx.GraphModule, examples: list[Tensor]) -> inductor.Built:
+def breaks_while_running(graph: torch.fx.GraphModule, examples: list[Tensor]) -> Callable[[], inductor.Built]:
     """Writes to all inputs before it fails, as a library that breaks half way may do."""
 
     def run(inputs: list[Tensor]) -> Any:
@@ -185,7 +191,7 @@ def breaks_while_running(graph: torch.fx.GraphModule, examples: list[Tensor]) ->
             tensor.fill_(7)
         fails()
 
-    return inductor.Built(run, "avx512", None)
+    return lambda: inductor.Built(run, "avx512", None)
 
 
 FAILURES: dict[str, tuple[str, Callable[..., Any]]] = {
@@ -264,11 +270,11 @@ def test_a_session_whose_compilation_fails_trains_as_an_eager_one_and_resumes(
     failed = train(tmp_path / "failed", trial(agent, env, "on"))
     sentence = "updates run eagerly, without compilation: RuntimeError: this torch is different"
     assert capsys.readouterr().err.count(f"rldsl: {sentence}\n") == 1
-    started, notes = (next(one for one in events(failed) if one["event"] == name) for name in ("started", "notes"))
+    started, later = (next(one for one in events(failed) if one["event"] == name) for name in ("started", "compute"))
     assert started["compiled"] is True
-    assert (notes["compiled"], notes["kernels"]) == (False, "torch")
-    assert notes["compile_failure"] == sentence
-    assert [one["event"] for one in events(eager)].count("notes") == 0
+    assert (later["compiled"], {**started, **later}["kernels"]) == (False, "torch")
+    assert later["compile_failure"] == sentence
+    assert [one["event"] for one in events(eager)].count("compute") == 0
     expected, got = work(eager), work(failed)
     assert len(expected) == len(got) == 12
     for one, other in zip(expected, got, strict=True):
@@ -308,7 +314,7 @@ def test_a_broken_compiler_ends_in_eager_training(tmp_path: Path) -> None:
     assert done.stdout == "done\n", done.stderr
     assert done.stderr.count("rldsl: updates run eagerly, without compilation: ") == 1
     (journal,) = (tmp_path / "runs").rglob("journal.jsonl")
-    (notes,) = (one for one in events(journal.parent) if one["event"] == "notes")
-    assert notes["compiled"] is False
-    assert "rldsl: " + notes["compile_failure"] in done.stderr
+    (later,) = (one for one in events(journal.parent) if one["event"] == "compute")
+    assert later["compiled"] is False
+    assert "rldsl: " + later["compile_failure"] in done.stderr
     assert all(float(row["policy_loss"]) == float(row["policy_loss"]) for row in rows(journal.parent)[-1:])

@@ -20,7 +20,7 @@ from tests.docs.documents import Block, Command, UncheckedBlock, documents, pars
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("experiments", "launchers", "docs/examples")
 COLUMNS, README_COLUMNS = 200, 80
-TIMEOUT = 60
+TIMEOUT = 180
 READERS = 3
 ID = re.compile(r"\b[0-9a-f]{12}\b")
 TRAINING = re.compile(r"/\S+ frames, \S+ fps")

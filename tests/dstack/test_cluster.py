@@ -28,7 +28,7 @@ from rldsl.launch.jobs import LEAST, Resources
 from rldsl.monitor import queue
 from rldsl.store.checkpoint import load_checkpoint
 from tests.docs import test_commands
-from tests.docs.documents import blocks
+from tests.docs.documents import parse_blocks
 from tests.dstack.server import DSTACK, FLEET, PROJECT, Cluster, running_cluster, until
 from tests.dstack.server import TOKEN as SERVER_TOKEN
 from tests.hub.loopback import TOKEN, Hub, Repo
@@ -324,7 +324,7 @@ def test_every_command_of_the_page_does_what_it_says(
     there = f"env={{'HF_ENDPOINT': '{hub.url}', 'HF_HUB_DISABLE_XET': '1'}}"
     page = page.replace("""secrets=("hf_token",))""", f"""secrets=("hf_token",), {there})""")
     reader = test_commands.Reader(tmp_path / "reader")
-    assert reader.read(blocks(page, "dstack.md")) >= 8
+    assert reader.read(parse_blocks(page, "dstack.md")) >= 8
     (record,) = (reader.home / "runs" / ".jobs" / "tickets.jsonl").read_text().splitlines()
     assert "cartpole-random" in record
     assert [events(path)[-1]["event"] for path in Project(reader.home).sessions] == ["done"] * 4

@@ -72,7 +72,7 @@ def test_a_trial_that_makes_no_sense_is_refused(file: Path) -> None:
 
 def test_a_plan_of_another_schema_is_refused(file: Path) -> None:
     file.write_text(file.read_text().replace(f'"schema": {SCHEMA}', '"schema": 99', 1))
-    with pytest.raises(SpecError, match=r"has schema 99, this version has \d+: make it anew"):
+    with pytest.raises(SpecError, match=r"has schema 99, this version has \d+: make a new plan"):
         load_plan(file)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs import test_commands
-from tests.docs.documents import blocks
+from tests.docs.documents import parse_blocks
 from tests.project import ROOT
 from tests.slurm.cluster import Cluster
 
@@ -21,6 +21,6 @@ def test_every_command_of_the_page_does_what_it_says(
     monkeypatch.setattr(test_commands, "SECONDS", 240)  # a job waits for its turn
     text = PAGE.read_text().replace("<!-- not run: needs a SLURM cluster -->", "<!-- output varies -->")
     reader = test_commands.Reader(tmp_path)
-    assert reader.read(blocks(text, PAGE.name)) >= 10
+    assert reader.read(parse_blocks(text, PAGE.name)) >= 10
     jobs = (reader.home / "runs" / ".jobs" / "tickets.jsonl").read_text().splitlines()
     assert len(jobs) == 5, "one of four sessions, then four of one"

@@ -197,7 +197,7 @@ def test_ctrl_c_leaves_the_jobs_running(lab: Lab) -> None:
     lab.until_begun(points=1)
     watching.send_signal(signal.SIGINT)
     said, _ = watching.communicate(timeout=20)
-    assert watching.returncode == 130 and "the jobs go on: `status` shows them, `stop` ends them" in said
+    assert watching.returncode == 130 and "the jobs keep running: `status` shows them, `stop` ends them" in said
     assert lab.status(*words)[0]["state"] == "running"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from rldsl import DQN, MLP, Classic, Prioritized, experiment
-from rldsl.agents.dqn import MOST_TOGETHER, DQNAgent
+from rldsl.agents.dqn import MAX_STEPS_PER_CALL, DQNAgent
 from rldsl.compile import inductor
 from rldsl.spec.session import Session
 from rldsl.store.provenance import Provenance
@@ -32,8 +33,8 @@ def trained(agent: DQN, folder: Path, compile: Any) -> DQNAgent:
 def as_traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs are run as they were traced, without a C++ compiler."""
 
-    def run(graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> inductor.Built:
-        return inductor.Built(lambda inputs: torch.no_grad()(graph)(*inputs), "torch", None)
+    def run(graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> Callable[[], inductor.Built]:
+        return lambda: inductor.Built(lambda inputs: torch.no_grad()(graph)(*inputs), "torch", None)
 
     monkeypatch.setattr(inductor, "compile_graph", run)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -45,7 +46,7 @@ def as_traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_steps_in_one_call_are_those_of_several(agent: DQN, tmp_path: Path) -> None:
     alone, together = (trained(agent, tmp_path / compile, compile) for compile in ("off", "on"))
-    assert (alone.update.together, together.update.together) == (1, 4)
+    assert (alone.update.steps_per_call, together.update.steps_per_call) == (1, 4)
     assert alone.updates == together.updates == 128
     torch.testing.assert_close(alone.update.flat, together.update.flat, rtol=1e-3, atol=1e-4)
     torch.testing.assert_close(alone.target, together.target, rtol=1e-3, atol=1e-4)
@@ -68,12 +69,12 @@ def test_steps_in_one_call_are_those_of_several(agent: DQN, tmp_path: Path) -> N
         ({"updates_per_frame": 0.25}, 1),
         ({"learning_starts": 65}, 1),
         ({"updates_per_frame": 6.0, "target_every": 100}, 4),
-        ({"updates_per_frame": 4.0, "target_every": 1600}, MOST_TOGETHER),
+        ({"updates_per_frame": 4.0, "target_every": 1600}, MAX_STEPS_PER_CALL),
     ],
 )
 def test_as_many_steps_are_one_call_as_the_target_allows(
     settings: dict[str, Any], expected: int, tmp_path: Path
 ) -> None:
     agent = trained(SMALL.with_(**settings), tmp_path, "on")
-    assert agent.update.together == expected
+    assert agent.update.steps_per_call == expected
     assert agent.updates == agent.spec.updates(192)
