@@ -13,7 +13,7 @@ SHARED = PPO(
     minibatch=256,
     epochs=4,
     value_clip=True,
-    value_coef=0.5,
+    value_coef=0.25,
     net=Conv(),
     shared=True,
 )
@@ -41,7 +41,7 @@ A2C_OF = dict.fromkeys(
         lam=0.95,
         entropy=0.01,
         rollout=32,
-        value_coef=0.5,
+        value_coef=0.25,
         optimizer=RMSprop(alpha=0.99, eps=1e-5),
         net=Conv(),
         shared=True,

@@ -24,4 +24,13 @@ def migrate_trial(trial: Any, schema: Any) -> Any:
     if schema != 1 or not isinstance(agent, dict):
         return trial
     names = {old: new for kinds, old, new in RENAMED_IN_2 if agent.get("kind") in kinds}
-    return {**trial, "agent": {names.get(name, name): value for name, value in agent.items()}}
+    renamed = {names.get(name, name): value for name, value in agent.items()}
+    return {**trial, "agent": _with_whole_value_loss(renamed)}
+
+
+def _with_whole_value_loss(agent: dict[str, Any]) -> dict[str, Any]:
+    """Schema 1 halved the value loss of PPO with `value_clip`."""
+    value_coef = agent.get("value_coef")
+    if agent.get("kind") != "ppo" or not agent.get("value_clip") or not isinstance(value_coef, float):
+        return agent
+    return {**agent, "value_coef": value_coef / 2}

@@ -42,6 +42,13 @@ def test_a_record_of_schema_1_is_read_as_the_same_session(agent: Agent) -> None:
     assert Session.from_record(old) == session
 
 
+def test_the_halved_value_loss_of_schema_1_is_in_the_coefficient() -> None:
+    clipped = {"agent": {"kind": "ppo", "value_clip": True, "value_coef": 0.5}}
+    assert migrate_trial(clipped, 1)["agent"]["value_coef"] == 0.25
+    assert migrate_trial(clipped, 2)["agent"]["value_coef"] == 0.5
+    assert migrate_trial({"agent": {**clipped["agent"], "value_clip": False}}, 1)["agent"]["value_coef"] == 0.5
+
+
 def test_fields_of_other_agents_and_of_this_schema_keep_their_names() -> None:
     mine = {"agent": {"kind": "hill_climbing", "start": 1.0, "twins": 2}}
     assert migrate_trial(mine, 1) == mine
