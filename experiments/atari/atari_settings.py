@@ -41,7 +41,7 @@ A2C_OF = dict.fromkeys(
         lam=0.95,
         entropy=0.01,
         rollout=32,
-        value_coef=0.25,
+        value_coef=0.5,
         optimizer=RMSprop(alpha=0.99, eps=1e-5),
         net=Conv(),
         shared=True,
