@@ -313,7 +313,7 @@ def test_every_command_of_the_page_does_what_it_says(
 ) -> None:
     """As it stands, but for the address of the Hub: machines know no other than the real one. What it says of life
     without a server is read with the other pages."""
-    monkeypatch.setattr(test_commands, "SECONDS", 240)  # a run waits for its machine
+    monkeypatch.setattr(test_commands, "TIMEOUT", 240)  # a run waits for its machine
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{DSTACK}")
     server = ("--url", cluster.server.url, "--token", SERVER_TOKEN)

@@ -18,7 +18,7 @@ PAGE = ROOT / "docs" / "slurm.md"
 def test_every_command_of_the_page_does_what_it_says(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(test_commands, "SECONDS", 240)  # a job waits for its turn
+    monkeypatch.setattr(test_commands, "TIMEOUT", 240)  # a job waits for its turn
     text = PAGE.read_text().replace("<!-- not run: needs a SLURM cluster -->", "<!-- output varies -->")
     reader = test_commands.Reader(tmp_path)
     assert reader.read(parse_blocks(text, PAGE.name)) >= 10
