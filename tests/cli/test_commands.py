@@ -98,7 +98,7 @@ def test_the_schema_is_json_and_knows_the_kinds(project: Project) -> None:
     assert ran.returncode == 0
     schema = json.loads(ran.stdout)
     assert schema["title"] == "Experiment"
-    for word in ("ppo", "mujoco", "linear", "asha", "Weight of the entropy bonus"):
+    for word in ("ppo", "mujoco", "linear", "asha", "Entropy coefficient"):
         assert f'"{word}"' in ran.stdout
 
 
