@@ -1,11 +1,11 @@
-"""The speed of rldsl beside its peers: the command behind `make bench`.
+"""Training speed of rldsl compared with other libraries (peers): the command behind `make bench`.
 
-Each work is trained by rldsl and by every peer, in turns of a moment on one core, so that the machine's drift hits all
-alike, and in several rounds, whose medians are compared. A clock leaves out start-up, compilation and the others'
-turns. Only `four-seeds` is a wall time: four trainings on two cores, from the start of the first process to the end of
-the last, nothing left out, one side after the other.
+Each workload is trained by rldsl and by every peer. They take turns of half a second on one core, so that changes in
+the speed of the machine affect all of them, and the medians of several rounds are compared. Start-up, compilation and
+the turns of the others are not counted. Only `four-seeds` is a wall time: four trainings on two cores, from the start
+of the first process to the end of the last, one library after the other.
 
-Every side prints one line of JSON last: {"frames", "start", "end", "return", ...}, frames being those of all seeds.
+Every training prints one line of JSON last: {"frames", "start", "end", "return", ...}, with the frames of all seeds.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ GOALS = {
     ("sac-halfcheetah", "sb3"): 2.2,
     ("sac-halfcheetah", "sbx"): 1.15,
 }
-"""How many times the speed of the peer rldsl is to reach, by work and peer."""
+"""Goals: the speed of rldsl divided by that of the peer, by workload and peer."""
 
 FRAMES = {
     "ppo-cartpole": 400_000,
@@ -55,10 +55,9 @@ FRAMES = {
     "sac-pendulum": 8_000,
     "sac-halfcheetah": 16_000,
 }
-"""The length of a training of rldsl, of each seed's for `four-seeds`; `frames_of` says that of a peer's.
+"""Frames of a training of rldsl (per seed for `four-seeds`); `frames_of` gives those of a peer.
 
-One of rldsl logs 400 times, however short it is, and one of a peer never: it must be long enough for that not to be
-what is measured.
+rldsl logs 400 times per training and the peers never, so a training must be long enough for logging not to matter.
 """
 
 OURS = "rldsl"
@@ -66,17 +65,17 @@ PEERS = ("sb3", "sbx")
 SEEDS = range(4)
 IDLE_LOAD = 0.5
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""A process has one thread on every side."""
+"""Every process has one thread."""
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("rldsl", "stable-baselines3", "sbx-rl", "torch", "jax", "numpy", "gymnasium", "mujoco")
 
 
 class CannotMeasure(Exception):
-    """A sentence for the user: no figure can be had, or none that would mean something."""
+    """The speed cannot be measured, or not reliably; the message says why."""
 
 
 class LacksWork(Exception):
-    """A peer's own sentence about a work that it does not offer."""
+    """A peer does not offer a workload; the message is its own."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Row:
-    """Medians of one work: rldsl against one peer. Without a figure of the peer there is no ratio."""
+    """Median speeds of one workload: rldsl and one peer. Without a measurement of the peer there is no ratio."""
 
     work: str
     peer: str
@@ -108,13 +107,13 @@ class Row:
 
     @property
     def passed(self) -> bool | None:
-        """None where no goal is set. A goal against a peer that was not measured is not met."""
+        """None without a goal. A goal for a peer that was not measured is missed."""
         if self.goal is None:
             return None
         return self.ratio is not None and self.ratio >= self.goal
 
 
-# --- figures -----------------------------------------------------------------
+# --- numbers -----------------------------------------------------------------
 
 
 def median_fps(runs: Iterable[Run], work: str, side: str) -> float | None:
@@ -123,7 +122,7 @@ def median_fps(runs: Iterable[Run], work: str, side: str) -> float | None:
 
 
 def rows(runs: Sequence[Run], works: Iterable[str]) -> list[Row]:
-    """One row for each work and peer, for the works that rldsl has run."""
+    """One row per workload and peer, for the workloads that rldsl has run."""
     ours = {work: median_fps(runs, work, OURS) for work in works}
     return [
         Row(work, peer, fps, median_fps(runs, work, peer), GOALS.get((work, peer)))
@@ -134,7 +133,7 @@ def rows(runs: Sequence[Run], works: Iterable[str]) -> list[Row]:
 
 
 def table(lines: Iterable[Row]) -> str:
-    """The rows as aligned text; a dash where there is nothing to say."""
+    """The rows as aligned text, with a dash for missing values."""
     cells = [("work", "rldsl fps", "peer", "peer fps", "ratio", "goal", "")]
     for row in lines:
         verdict = {True: "pass", False: "FAIL", None: ""}[row.passed]
@@ -157,7 +156,7 @@ def _number(value: float | None, form: str) -> str:
 
 @dataclass(frozen=True)
 class Bench:
-    """Runs some sides at one work, on the given cores."""
+    """Runs some libraries on one workload, on the given cores."""
 
     peers_python: Path
     cores: Sequence[int]
@@ -228,12 +227,12 @@ def environment() -> dict[str, str]:
 
 
 def frames_of(side: str, work: str, frames: int) -> int:
-    """A peer trains so much less that all take equally long where rldsl just reaches its goal."""
+    """A peer trains fewer frames, so that all take equally long if rldsl just reaches its goal."""
     return max(1, round(frames / GOALS.get((work, side), 1.0)))
 
 
 def _report(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    last_words = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+    last_words = (done.stderr.strip().splitlines() or ["no output"])[-1]
     if done.returncode == LACKS_WORK:
         raise LacksWork(last_words)
     if done.returncode:
@@ -245,7 +244,7 @@ def _report(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 def pin(cores: Sequence[int]) -> list[str]:
-    """The prefix that holds a command to these cores, or nothing where the system has no taskset."""
+    """The prefix that pins a command to these cores; empty if the system has no taskset."""
     return ["taskset", "-c", ",".join(map(str, cores))] if shutil.which("taskset") else []
 
 
@@ -258,7 +257,7 @@ def _checked(run: Run, asked: int) -> Run:
 def rounds(
     measure: Callable[[Sequence[str], str, int, int], dict[str, Run | LacksWork]], frames: dict[str, int], repeats: int
 ) -> tuple[list[Run], dict[str, str]]:
-    """All runs, and what the peers lack as {"work peer": sentence}."""
+    """All runs, and the workloads that peers do not offer as {"workload peer": message}."""
     runs: list[Run] = []
     lacks: dict[str, str] = {}
     for work, length in frames.items():
@@ -310,7 +309,7 @@ def versions(python: Path) -> dict[str, str]:
 def refuse_if_busy(load: float) -> None:
     if load > IDLE_LOAD:
         raise CannotMeasure(
-            f"The load average of the last minute is {load:.2f}, above {IDLE_LOAD}: figures would mean nothing. "
+            f"The load average of the last minute is {load:.2f}, above {IDLE_LOAD}: no reliable measurement. "
             "Wait until the machine is idle, or pass --busy-ok."
         )
 
@@ -321,12 +320,14 @@ def refuse_if_busy(load: float) -> None:
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks.compare", description="Compare the speed of rldsl and its peers.")
     with_goals = list(dict.fromkeys(work for work, _ in GOALS))
-    parser.add_argument("--works", nargs="+", choices=FRAMES, default=with_goals, help="default: those with goals")
+    parser.add_argument(
+        "--works", nargs="+", choices=FRAMES, default=with_goals, help="workloads (default: those with goals)"
+    )
     parser.add_argument("--repeats", type=int, default=3, help="rounds to take the median of (default: 3)")
-    parser.add_argument("--frames-scale", type=float, default=1.0, help="a factor on every training's length")
+    parser.add_argument("--frames-scale", type=float, default=1.0, help="factor for the number of frames")
     parser.add_argument("--peers-python", type=Path, default=ROOT / ".venv-peers" / "bin" / "python")
     parser.add_argument("--json", type=Path, help="a file for every run, the medians and the machine")
-    parser.add_argument("--busy-ok", action="store_true", help="measure although the machine is at work")
+    parser.add_argument("--busy-ok", action="store_true", help="measure although the machine is busy")
     return parser
 
 
@@ -360,7 +361,7 @@ def compare(args: argparse.Namespace) -> list[Row]:
 
 
 def main() -> int:
-    """0 when every goal is met, 1 when one is missed, 2 when nothing could be measured."""
+    """Exit code: 0 if every goal is met, 1 if one is missed, 2 if nothing could be measured."""
     args = arguments().parse_args()
     try:
         medians = compare(args)

@@ -67,19 +67,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5, help="times that each is measured")
     parser.add_argument("--seconds", type=float, default=2.0, help="how long each time")
-    parser.add_argument("--json", type=Path, help="a file for the figures")
+    parser.add_argument("--json", type=Path, help="write the numbers to this file")
     options = parser.parse_args()
     import ale_py
 
     gymnasium.register_envs(ale_py)
-    figures = []
+    numbers = []
     for id in GOALS:
         one = compare(id, options.rounds, options.seconds)
-        figures.append(one)
+        numbers.append(one)
         print(f"{id:16} {one['ours']:9,.0f} against {one['gymnasium']:9,.0f} steps a second: ", end="")
         print(f"{one['ratio']:.2f}x (goal {one['goal']})", flush=True)
     if options.json:
-        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+        options.json.write_text(json.dumps(numbers, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""rldsl's half of the speed benchmark: trains one work as a session would, logging and checkpoints included.
+"""The workloads of the speed benchmark in rldsl, trained like any session, with logging and checkpoints.
 
-`python -m benchmarks.ours WORK --frames N --seed S` prints one line of JSON. The clock starts after the first
-iterations, when everything is compiled; that of `four-seeds` is the caller's, around a whole `python FILE`.
+`python -m benchmarks.ours WORKLOAD --frames N --seed S` prints one line of JSON. The clock starts after the first
+iterations, when everything is compiled. `four-seeds` is timed by the caller, around a whole `python FILE`.
 """
 
 from __future__ import annotations
@@ -76,17 +76,17 @@ def one_session(work: str, frames: int, seed: int) -> dict[str, object]:
         pack = Pack([session], directories, Provenance({}, ""))
         clock = Clock(pack, warm_up)
         pack.run(clock.tick)
-        return clock.figures() | {"return": _final_return(directories[0])}
+        return clock.measurement() | {"return": _final_return(directories[0])}
 
 
 def warm_up_frames(trial: Trial) -> int:
-    """Frames after which everything is compiled: of three rollouts, or of the start and some steps that learn."""
+    """Frames after which everything is compiled: three rollouts, or learning_starts and some gradient steps."""
     agent, envs = trial.agent, trial.env.num_envs
     return agent.learning_starts + 64 * envs if isinstance(agent, OffPolicy) else 3 * agent.rollout * envs
 
 
 class Clock:
-    """Looks at the time after each iteration, as whoever may stop a pack does; it never stops it."""
+    """Called after each iteration in place of a stop request; notes the time after the warm-up and never stops."""
 
     def __init__(self, pack: Pack, warm_up: int) -> None:
         self.pack, self.warm_up, self.first = pack, warm_up, 0
@@ -95,8 +95,8 @@ class Clock:
         if not self.first and self.pack.frame >= self.warm_up:
             self.start, self.first = time.perf_counter(), self.pack.frame
 
-    def figures(self) -> dict[str, object]:
-        """Frames since the warm-up, and from when to when they were trained."""
+    def measurement(self) -> dict[str, object]:
+        """Frames since the warm-up, with start and end time."""
         return {"frames": self.pack.frame - self.first, "start": self.start, "end": time.perf_counter()}
 
 
@@ -115,17 +115,17 @@ def four_seeds(frames: int) -> dict[str, object]:
 
 
 def main() -> None:
-    """Prints the figures of one work."""
+    """Prints the measurement of one workload."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("work", choices=[*WORKS, "four-seeds"])
     parser.add_argument("--frames", type=int, required=True)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     if options.work == "four-seeds":
-        figures = four_seeds(options.frames)
+        measured = four_seeds(options.frames)
     else:
-        figures = one_session(options.work, options.frames, options.seed)
-    print(json.dumps({"peer": "rldsl", "work": options.work, **figures}))
+        measured = one_session(options.work, options.frames, options.seed)
+    print(json.dumps({"peer": "rldsl", "work": options.work, **measured}))
 
 
 if __name__ == "__main__":

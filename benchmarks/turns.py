@@ -1,7 +1,6 @@
-"""Trainings that take turns on one core: each runs for a moment while the others stand still.
+"""Processes that take turns on one core: each runs for half a second while the others are paused.
 
-A machine's speed changes from minute to minute, with whatever else its host has to do. What runs in turns of half a
-second meets the same machine.
+The speed of a machine changes from minute to minute. Processes that take short turns are affected alike.
 """
 
 from __future__ import annotations
@@ -15,16 +14,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MOMENT = 0.5
-"""Seconds of a turn."""
+TURN_SECONDS = 0.5
 
 Span = tuple[float, float]
-"""By `time.perf_counter`, which is one clock for all processes."""
+"""Start and end by `time.perf_counter`, which is one clock for all processes."""
 
 
 @dataclass
 class Training:
-    """A process, with all that it starts, in a folder that holds what it says."""
+    """A process group, and the folder of its output."""
 
     process: subprocess.Popen[bytes]
     folder: Path
@@ -35,9 +33,9 @@ class Training:
     @classmethod
     def start(cls, command: Sequence[str], folder: Path, env: Mapping[str, str]) -> Training:
         folder.mkdir()
-        with (folder / "stdout").open("wb") as said, (folder / "stderr").open("wb") as complained:
+        with (folder / "stdout").open("wb") as stdout, (folder / "stderr").open("wb") as stderr:
             process = subprocess.Popen(
-                command, cwd=folder, env=env, stdout=said, stderr=complained, start_new_session=True
+                command, cwd=folder, env=env, stdout=stdout, stderr=stderr, start_new_session=True
             )
         return cls(process, folder)
 
@@ -49,8 +47,8 @@ class Training:
         self.stopped = time.perf_counter()
         self._signal(signal.SIGSTOP)
 
-    def go_on(self, seconds: float) -> None:
-        """Runs for so long, or to its end."""
+    def resume(self, seconds: float) -> None:
+        """Runs for this long, or until it ends."""
         self.pauses.append((self.stopped, time.perf_counter()))
         self._signal(signal.SIGCONT)
         with suppress(subprocess.TimeoutExpired):
@@ -65,18 +63,18 @@ class Training:
             os.killpg(self.process.pid, number)
 
     def result(self) -> subprocess.CompletedProcess[str]:
-        said, complained = ((self.folder / name).read_text() for name in ("stdout", "stderr"))
-        return subprocess.CompletedProcess(self.process.args, self.process.returncode, said, complained)
+        stdout, stderr = ((self.folder / name).read_text() for name in ("stdout", "stderr"))
+        return subprocess.CompletedProcess(self.process.args, self.process.returncode, stdout, stderr)
 
 
 def take_turns(trainings: Sequence[Training]) -> None:
-    """Returns when all have ended; whatever ends it before that ends them too."""
+    """Returns when all have ended; an exception ends all of them."""
     try:
         for one in trainings:
             one.pause()
         while under_way := [one for one in trainings if not one.done]:
             for one in under_way:
-                one.go_on(MOMENT)
+                one.resume(TURN_SECONDS)
                 if not one.done:
                     one.pause()
     finally:

@@ -80,7 +80,7 @@ print(json.dumps(steps))
 
 
 def test_only_one_training_runs_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "MOMENT", 0.1)
+    monkeypatch.setattr(turns, "TURN_SECONDS", 0.1)
     both = [turns.Training.start([sys.executable, "-c", COUNT], tmp_path / name, os.environ) for name in ("a", "b")]
     turns.take_turns(both)
     steps = [json.loads(one.result().stdout) for one in both]
@@ -102,7 +102,7 @@ def test_trainings_end_with_whoever_started_them(tmp_path: Path, monkeypatch: py
     def interrupted(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(one, "go_on", interrupted)
+    monkeypatch.setattr(one, "resume", interrupted)
     with pytest.raises(KeyboardInterrupt):
         turns.take_turns([one])
     assert one.process.returncode == -signal.SIGKILL
