@@ -81,9 +81,15 @@ class DQNAgent(OffPolicyAgent[DQN]):
         return {**batch, "next_q": torch.unflatten(next_q, 1, (self.update.steps_per_call, -1)).transpose(0, 1)}
 
     def steps_per_call(self) -> int:
-        """Gradient steps per compiled call: those of one vector step, if the target network stays the same for them."""
-        due, whole = self.spec.updates_per_frame * self.num_envs, self.spec.learning_starts % self.num_envs == 0
-        common = gcd(int(due), self.spec.target_every) if whole and due == int(due) else 1
+        """Gradient steps per compiled call: those of one vector step, if the target network stays the same for them.
+
+        With 4 environments, 1 update per frame and `target_every=100`, the 4 updates of a vector step are one call.
+        With `target_every=6` it is 2, since the target network is updated after every sixth step.
+        """
+        per_vector_step = self.spec.updates_per_frame * self.num_envs
+        if not per_vector_step.is_integer() or self.spec.learning_starts % self.num_envs:
+            return 1
+        common = gcd(int(per_vector_step), self.spec.target_every)
         return max(count for count in range(1, MAX_STEPS_PER_CALL + 1) if common % count == 0)
 
     def _update_priorities(self, index: Tensor, error: Tensor) -> None:

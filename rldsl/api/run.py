@@ -64,7 +64,7 @@ def _plan(
     built = [one.build() if isinstance(one, ExperimentBuilder) else one for one in experiments]
     for one in built:
         if not isinstance(one, Experiment):
-            raise SpecError(f"run takes experiments, got {one!r}")
+            raise SpecError(f"run(...) takes experiments, not a {type(one).__name__}: write run(a, b)")
         if one.sampled:
             raise SpecError(f"{one.name} is a search: use the command search")
     given = [Assignment(path, value, f"--set {path}={value}") for path, value in overrides.items()]

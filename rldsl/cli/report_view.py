@@ -14,7 +14,7 @@ from rldsl.store.files import replace_json
 def show_outcomes(outcomes: list[Outcome], out: Path | None) -> None:
     """Prints a line for each trial; writes a compact file of each to the folder `out`."""
     if not outcomes:
-        echo("no session is done yet")
+        echo("no session with these settings is done yet")
         return
     names = ["experiment", "differs", "n", "score", "IQM", "95% of IQM", "target", "frames", "time"]
     right = ("n", "score", "IQM", "95% of IQM", "target", "frames", "time")

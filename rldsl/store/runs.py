@@ -39,10 +39,10 @@ class Runs:
         )
         if not matches:
             raise SessionNotFound(
-                f"no session in {self.root} answers to {name!r}{_nearest(name, [*ids.values(), *ids])}"
+                f"no session in {self.root} matches {name!r}{_nearest(name, [*ids.values(), *ids])}"
             )
         if len(matches) > 1:
-            raise SessionNotFound(f"{name!r} means more than one session: {_listed(matches)}")
+            raise SessionNotFound(f"{name!r} matches more than one session: {_listed(matches)}")
         return SessionDir(self.root / matches[0])
 
     def _scan(self) -> Iterator[str]:

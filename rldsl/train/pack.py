@@ -68,7 +68,7 @@ class Pack:
                 self._log()
                 return "failed"
             if self.world.exhausted:
-                self._evaluate()  # no log point follows: the last one has the last evaluation's results
+                self._evaluate()  # before the last log point, which must contain the result
             self._log()
             self._evaluate()
             self._journal_notes()
@@ -114,6 +114,7 @@ class Pack:
             self.evaluator.maybe_evaluate(self.agent, self.frame)
 
     def _save_ahead(self) -> None:
+        """Writes finished segments of large replay buffers in the background, so that checkpoints are short."""
         for member, checkpoints in enumerate(self.checkpoints):
             if self.active[member]:
                 checkpoints.save_ahead(self.agent)

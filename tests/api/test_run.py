@@ -77,7 +77,7 @@ def test_several_experiments_and_grids(tmp_path: Path, capsys: pytest.CaptureFix
     ("experiments", "sentence"),
     [
         ((), "run needs an experiment"),
-        ((Random(),), "run takes experiments, got Random"),
+        ((Random(),), "run\\(...\\) takes experiments, not a Random"),
         ((CARTPOLE.agent(SMALL).search(gamma=uniform(0.9, 0.99)),), "cartpole/ppo-search is a search"),
     ],
 )

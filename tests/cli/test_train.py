@@ -165,4 +165,4 @@ def test_diff_shows_what_differs_and_nothing_else(trained: Trained) -> None:
     assert trained.project.rldsl("diff", a, a).stdout == f"{a} and {a} do not differ\n"
     missing = trained.project.rldsl("diff", a, "zzz")
     assert missing.returncode == 2
-    assert "no session in runs answers to 'zzz'" in missing.stderr
+    assert "no session in runs matches 'zzz'" in missing.stderr

@@ -34,6 +34,7 @@ class Reader:
         self.home = self.here = home.resolve()
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         self.environment = {**os.environ, "PATH": path, "COLUMNS": str(columns)}
+        self.printed_ids: set[str] = set()
         for name in COPIED:
             if (ROOT / name).is_dir():
                 shutil.copytree(ROOT / name, home / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -69,6 +70,7 @@ class Reader:
 
     def _compare(self, command: Command, block: Block) -> None:
         code, printed = self._execute(command)
+        self.printed_ids |= set(ID.findall(printed))
         transcript = f"{block.where}: $ {command.text}\n{printed}"
         assert code in expected_codes(command), f"exit code {code}: {transcript}"
         if command.output and not block.varies:
@@ -124,7 +126,15 @@ def readings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Path, Fu
 
 def _read(path: Path, home: Path) -> int:
     reader = Reader(home, README_COLUMNS if path.name == "README.md" else COLUMNS)
-    return reader.read(parse_blocks(path.read_text(), path.name))
+    blocks = parse_blocks(path.read_text(), path.name)
+    count = reader.read(blocks)
+    shown = {id for block in blocks if not block.skipped for command in block.commands for id in _ids(command)}
+    assert shown <= reader.printed_ids, f"{path.name}: no command prints {sorted(shown - reader.printed_ids)}"
+    return count
+
+
+def _ids(command: Command) -> list[str]:
+    return ID.findall("\n".join(command.output))
 
 
 @pytest.mark.parametrize("path", documents(ROOT), ids=lambda path: path.name)

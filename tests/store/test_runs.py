@@ -55,9 +55,9 @@ def test_find_by_path(runs, monkeypatch):
 
 
 def test_find_says_what_it_could_have_been(runs):
-    with pytest.raises(SessionNotFound, match=f"'abc123' means more than one session: {PLACES[1]}, {PLACES[2]}"):
+    with pytest.raises(SessionNotFound, match=f"'abc123' matches more than one session: {PLACES[1]}, {PLACES[2]}"):
         runs.find("abc123")
-    with pytest.raises(SessionNotFound, match=r"no session in .* answers to 'abx123-s2'; the nearest are abc123-s2"):
+    with pytest.raises(SessionNotFound, match=r"no session in .* matches 'abx123-s2'; the nearest are abc123-s2"):
         runs.find("abx123-s2")
 
 
