@@ -38,9 +38,7 @@ class Runs:
             or [path for path, id in ids.items() if name in path or name in id]
         )
         if not matches:
-            raise SessionNotFound(
-                f"no session in {self.root} matches {name!r}{_nearest(name, [*ids.values(), *ids])}"
-            )
+            raise SessionNotFound(f"no session in {self.root} matches {name!r}{_nearest(name, [*ids.values(), *ids])}")
         if len(matches) > 1:
             raise SessionNotFound(f"{name!r} matches more than one session: {_listed(matches)}")
         return SessionDir(self.root / matches[0])
