@@ -24,7 +24,7 @@ def migrate_trial(trial: Any, schema: Any) -> Any:
     if schema != 1 or not isinstance(agent, dict):
         return trial
     names = {old: new for kinds, old, new in RENAMED_IN_2 if agent.get("kind") in kinds}
-    renamed = {names.get(name, name): value for name, value in agent.items()}
+    renamed = {names[name] if name in names else str(name): value for name, value in agent.items()}
     return {**trial, "agent": _with_whole_value_loss(renamed)}
 
 
