@@ -154,5 +154,7 @@ def test_processes_that_start_together_build_a_library_once(cache: Path) -> None
 
 def test_a_process_that_never_finishes_is_not_waited_for_forever(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rldsl.compile.cache.LOCK_SECONDS", 0.2)
+    started = time.monotonic()
     with Cache().lock("graph"), Cache().lock("graph"):
-        pass
+        waited = time.monotonic() - started
+    assert 0.2 <= waited < 30
