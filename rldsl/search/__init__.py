@@ -1,0 +1,1 @@
+"""Search: which configuration to try next (`suggest`), and how long to train it (`schedule`)."""

@@ -1,0 +1,96 @@
+"""The history of a search: the events of its journal, and the trials that they describe.
+
+What a search does next is a pure function of its spec and of these events in the order of the journal. A driver that is
+killed reads the journal and continues as if nothing had happened.
+
+| event | facts |
+|---|---|
+| `suggested` | `trial` (0, 1, ...), `point`, `id`: a configuration was chosen; `id` is that of its trial |
+| `started` | `trial`, `rung`, `seeds`: it was decided to train these seeds of the trial up to this rung |
+| `finished` | `trial`, `rung`, `values` (seed to value), `seconds`: all its seeds have reached the rung |
+| `failed` | `trial`, `rung`, `reason`: at least one of its seeds diverged or crashed |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class TrialHistory:
+    """One trial of a search: its point, and its values at the rungs that it has reached."""
+
+    number: int
+    point: Mapping[str, Any]
+    id: str
+    started: int | None = None
+    """The highest rung that it was started for."""
+    values: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
+    """The value of each seed, by rung."""
+    seconds: float = 0.0
+    failed: str | None = None
+
+    @property
+    def reached(self) -> int | None:
+        """The highest rung that it has reached."""
+        return max(self.values, default=None)
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started for a rung that it has not reached yet."""
+        return self.failed is None and self.started is not None and self.started not in self.values
+
+
+@dataclass(frozen=True)
+class History:
+    """The trials of a search after some of its events, by number."""
+
+    trials: tuple[TrialHistory, ...] = ()
+
+    @classmethod
+    def of(cls, events: Iterable[Mapping[str, Any]]) -> History:
+        """The history after all events; events of other names are skipped."""
+        history = cls()
+        for event in events:
+            history = history.after(event)
+        return history
+
+    def after(self, event: Mapping[str, Any]) -> History:
+        """The history after one more event. Repeated events change nothing."""
+        name = event["event"]
+        if name == "suggested":
+            return self._suggested(event)
+        if name in ("started", "finished", "failed"):
+            trial = self.trials[event["trial"]]
+            return self._with(_ADVANCE[name](trial, event))
+        return self
+
+    def _suggested(self, event: Mapping[str, Any]) -> History:
+        if event["trial"] < len(self.trials):
+            return self
+        return History((*self.trials, TrialHistory(event["trial"], event["point"], event["id"])))
+
+    def _with(self, trial: TrialHistory) -> History:
+        return History((*self.trials[: trial.number], trial, *self.trials[trial.number + 1 :]))
+
+
+def _started(trial: TrialHistory, event: Mapping[str, Any]) -> TrialHistory:
+    return replace(trial, started=max(event["rung"], -1 if trial.started is None else trial.started))
+
+
+def _finished(trial: TrialHistory, event: Mapping[str, Any]) -> TrialHistory:
+    if event["rung"] in trial.values:
+        return trial
+    values = {int(seed): value for seed, value in event["values"].items()}
+    return replace(
+        trial, values={**trial.values, event["rung"]: values}, seconds=trial.seconds + event.get("seconds", 0.0)
+    )
+
+
+def _failed(trial: TrialHistory, event: Mapping[str, Any]) -> TrialHistory:
+    return replace(trial, failed=trial.failed or event["reason"])
+
+
+_ADVANCE = {"started": _started, "finished": _finished, "failed": _failed}
