@@ -253,4 +253,3 @@ class SearchDriver:
         for planned in self._sessions(trial, rung):
             if not planned.on_disk.reached(until):
                 yield WorkItem(planned, until, self.trials.crashed_in_a_pack(planned))
-
