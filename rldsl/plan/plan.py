@@ -86,7 +86,7 @@ def _part(one: Overridden) -> Part:
     return Part(
         name=experiment.name,
         trials=count(experiment),
-        seeds=len(experiment.seeds),
+        seeds=len(list(experiment.session_seeds)),
         frames=experiment.budget.frames,
         search=experiment.search.method.kind if experiment.search else None,
         adaptive=is_adaptive(experiment),
