@@ -151,7 +151,7 @@ class ExperimentBuilder:
         all_grids = all(dimension.is_grid for dimension in dimensions)
         method = Exhaustive() if all_grids else None
         new = replace(self, dimensions=dimensions, method=method, search_options={}, searched_at=line_of_user())
-        Search(dimensions=dimensions, method=method or RandomSearch())  # checks that the axes fit together
+        new._check_search()
         return new
 
     @_checked
@@ -274,15 +274,18 @@ class ExperimentBuilder:
         return Budget.parse(self.budget.data() | changes)
 
     def _by(self, method: Method, max_failures: int | None) -> ExperimentBuilder:
-        new = replace(self, method=method)._with_options(method.kind, max_failures=max_failures)
-        new._search()
-        return new
+        return replace(self, method=method)._with_options(method.kind, max_failures=max_failures)
 
     def _with_options(self, caller: str, **options: Any) -> ExperimentBuilder:
         if not self.dimensions:
             raise SpecError(f".{caller} needs axes: call .search(...) first")
-        Search(dimensions=self.dimensions, method=self.method or RandomSearch(), **options)
-        return replace(self, search_options={**self.search_options, **options})
+        new = replace(self, search_options={**self.search_options, **options})
+        new._check_search()
+        return new
+
+    def _check_search(self) -> None:
+        """Checks that axes, method and options fit together; Nevergrad takes all axes."""
+        Search(dimensions=self.dimensions, method=self.method or Nevergrad(), **self.search_options)
 
     def _search(self) -> Search | None:
         if not self.dimensions:
@@ -301,6 +304,8 @@ class ExperimentBuilder:
         """Checks that the settings so far fit together. The points of a search are checked when it is expanded."""
         if problem := name_problem(self.name):
             raise SpecError(f"the experiment's name {problem}, got {self.name!r}")
+        if self.has_frames and isinstance(self.method, Asha) and (problem := self.method.problem(self.budget.frames)):
+            raise SpecError(problem)
         if self.dimensions:
             return
         if self.evaluation is not None and (problem := self.evaluation.problem(self.budget)):

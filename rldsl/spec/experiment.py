@@ -74,14 +74,8 @@ class Experiment(Trial, frozen=True):
     @model_validator(mode="after")
     def _rungs_fit(self) -> Self:
         method = self.search.method if self.search else None
-        if not isinstance(method, Asha):
-            return self
-        if method.grace is not None and method.grace >= self.budget.frames:
-            raise ValueError(
-                f"asha.grace = {method.grace:,} should be less than the budget of {self.budget.frames:,} frames"
-            )
-        if len(method.seeds) > (rungs := len(method.rungs(self.budget.frames))):
-            raise ValueError(f"asha.seeds = {method.seeds} has more entries than there are rungs ({rungs})")
+        if isinstance(method, Asha) and (problem := method.problem(self.budget.frames)):
+            raise ValueError(problem)
         return self
 
     @property

@@ -119,6 +119,14 @@ class Asha(Sampling, frozen=True):
             yield frames
             frames *= self.eta
 
+    def problem(self, budget: int) -> str | None:
+        """What does not fit the budget."""
+        if self.grace is not None and self.grace >= budget:
+            return f"asha.grace = {self.grace:,} should be less than the budget of {budget:,} frames"
+        if len(self.seeds) > (rungs := len(self.rungs(budget))):
+            return f"asha.seeds = {self.seeds} has more entries than there are rungs ({rungs})"
+        return None
+
     def seeds_at(self, rung: int) -> int:
         """How many seeds each trial has at a rung."""
         return self.seeds[min(rung, len(self.seeds) - 1)]

@@ -178,21 +178,18 @@ class Search(Spec, frozen=True):
 
 def point_of(cells: Sequence[tuple[Dimension, Any]]) -> Point:
     """The point that has these values, without those of dimensions whose condition does not hold in it."""
-    if all(dimension.when is None for dimension, _ in cells):
-        return {path: value for dimension, one in cells for path, value in dimension.assignments(one).items()}
-    order = {id(dimension): index for index, (dimension, _) in enumerate(cells)}
-    kept: dict[int, Point] = {}
-    so_far: Point = {}
+    values = {id(dimension): value for dimension, value in cells}
+    point: Point = {}
     for dimension in parents_first([dimension for dimension, _ in cells]):
-        if dimension.active(so_far):
-            index = order[id(dimension)]
-            kept[index] = dimension.assignments(cells[index][1])
-            so_far |= kept[index]
-    return {path: value for index in sorted(kept) for path, value in kept[index].items()}
+        if dimension.active(point):
+            point |= dimension.assignments(values[id(dimension)])
+    return point
 
 
 def parents_first(dimensions: Sequence[Dimension]) -> list[Dimension]:
     """The dimensions in their order, except that each follows the ones that its condition depends on."""
+    if all(one.when is None for one in dimensions):
+        return list(dimensions)
     ordered: list[Dimension] = []
     left = list(dimensions)
     while left:
