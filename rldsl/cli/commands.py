@@ -66,17 +66,14 @@ def search(
     choice: Choice,
     on: given.On = None,
     detach: given.Detach = False,
-    cancel_stale: given.CancelStale = False,
+    fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first trial that fails.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Train failed trials again.")] = False,
     runs: given.Runs = RUNS,
 ) -> int:
-    """Run the searches of the file, on seeds of their own. Ctrl-C checkpoints; the same command resumes."""
-    from rldsl.cli.run import run, show_best
+    """Run the searches of the file, on seeds of their own. Ctrl-C checkpoints; the same command continues."""
+    from rldsl.cli.search import search
 
-    selected = choice.plan(sampled=True, on=on)
-    code = run(selected, runs, choice.file, detach=detach, cancel_stale=cancel_stale)
-    if not detach:
-        show_best(selected, runs)
-    return code
+    return search(choice, runs, on=on, detach=detach, fail_fast=fail_fast, retry_failed=retry_failed)
 
 
 def status(

@@ -244,6 +244,10 @@ class SearchDriver:
     def _session_ids(self, trial: TrialHistory) -> set[str]:
         return {session_id(trial.id, seed) for seed in self.schedule.seeds[trial.started or 0]}
 
+    def sessions_of(self, trial: TrialHistory) -> list[PlannedSession]:
+        """The sessions that a trial has had so far."""
+        return [] if trial.started is None else self._sessions(trial)
+
     def _sessions(self, trial: TrialHistory, rung: int | None = None) -> list[PlannedSession]:
         return self.trials.sessions(trial, self.schedule.seeds[(trial.started or 0) if rung is None else rung])
 
@@ -253,4 +257,3 @@ class SearchDriver:
         for planned in self._sessions(trial, rung):
             if not planned.on_disk.reached(until):
                 yield WorkItem(planned, until, self.trials.crashed_in_a_pack(planned))
-
