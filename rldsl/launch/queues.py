@@ -45,6 +45,10 @@ class Queues:
         states = self._states(chosen.values())
         return {id: QueuedJob(record, states.get(record.job_id, UNKNOWN)) for id, record in chosen.items()}
 
+    def job(self, record: JobRecord) -> QueuedJob:
+        """A job with its state."""
+        return QueuedJob(record, self._states([record]).get(record.job_id, UNKNOWN))
+
     def refuse_errors(self) -> None:
         """Raises `QueueUnavailable` if a queue could not be asked."""
         if self.errors:

@@ -99,9 +99,7 @@ class Submitter:
             groups[job.resources].append(job)
         return [record for group in groups.values() for record in self._submit_group(group, code.folder)]
 
-    def _jobs(
-        self, packs: Sequence[tuple[Sequence[PlannedSession], int | None]], code: FrozenCode
-    ) -> Iterator[Job]:
+    def _jobs(self, packs: Sequence[tuple[Sequence[PlannedSession], int | None]], code: FrozenCode) -> Iterator[Job]:
         maker = JobMaker(self.plan.resolve(), self.runs.resolve(), code.file, self.command)
         for sessions, until in packs:
             yield replace(maker.job(sessions, until), cwd=code.cwd, path=code.path)
