@@ -154,9 +154,13 @@ def report(
         Path | None, typer.Option("--out", metavar="DIR", help="Also write a compact file for each trial.")
     ] = None,
 ) -> None:
-    """Show the scores of finished sessions, with n and an interval."""
+    """Show the scores of finished sessions, with n and an interval; of a search, what it has found."""
     from rldsl.cli.report_view import show_outcomes
+    from rldsl.cli.search_report import report_searches
     from rldsl.report.outcome import outcomes
+
+    if report_searches(choice, runs, out):
+        return
 
     show_outcomes(outcomes(choice.plan(sampled=False), Existing(runs)), out)
 
