@@ -33,32 +33,14 @@ def narrow_experiment(experiment: Experiment, history: History) -> Experiment:
         method=_method(search.narrow),
         narrow=None,
     )
-    return narrow_outline(experiment).with_(search=narrow)
-
-
-def narrow_outline(experiment: Experiment) -> Experiment:
-    """The narrow stage before its ranges are known: with the ranges of the wide stage. For planning its cost."""
-    search = experiment.search
-    assert search is not None and search.narrow is not None
     first = experiment.seeds.first + len(schedule_of(experiment).seeds[-1])
-    wide = search.with_(
-        method=_method(search.narrow), dimensions=tuple(map(_as_choice, search.dimensions)), narrow=None
-    )
-    return experiment.with_(
-        name=f"{experiment.name}-narrow",
-        seeds=Seeds(count=search.narrow.seeds, first=first),
-        search=wide,
-    )
+    seeds = Seeds(count=search.narrow.seeds, first=first)
+    return experiment.with_(name=f"{experiment.name}-narrow", seeds=seeds, search=narrow)
 
 
 def _method(narrow: Narrow) -> RandomSearch | Sobol:
     kind = {"random": RandomSearch, "sobol": Sobol}[narrow.sampler]
     return kind(trials=narrow.trials, seed=narrow.seed)
-
-
-def _as_choice(dimension: Dimension) -> Dimension:
-    """A grid axis as a choice, so that it does not multiply the trials."""
-    return dimension.with_(axis=Choice(dimension.axis.values)) if dimension.is_grid else dimension
 
 
 def _narrowed(dimension: Dimension, narrow: Narrow, points: Sequence[Mapping[str, Any]]) -> Dimension | None:
