@@ -76,7 +76,7 @@ def test_lines_name_each_result_and_each_reason_once(capsys: pytest.CaptureFixtu
 
 
 def test_the_live_leaderboard_is_drawn_while_a_search_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    out = Console(file=io.StringIO(), width=80, height=24, force_terminal=True)
+    out = Console(file=io.StringIO(), width=80, height=24, force_terminal=True, highlight=False, no_color=True)
     monkeypatch.setattr(search_view, "console", lambda: out)
     searched, history = asha(30), History()
     with LiveLeaderboard(searched) as live:
@@ -84,7 +84,11 @@ def test_the_live_leaderboard_is_drawn_while_a_search_runs(monkeypatch: pytest.M
             history = history.after(event)
             live.journalled(event, history)
             live.progress(history, [])
-        with out.capture() as capture:
-            out.print(live._render())
-    drawn = capture.get()
-    assert "30 trials" in drawn and "done" in drawn and len(drawn.splitlines()) < 24
+        live._live.refresh()
+        drawn = out.file.getvalue()  # type: ignore[attr-defined]
+    assert "30 trials: " in drawn and "1 failed" in drawn and " done " in drawn
+    assert drawn.count("diverged") == 1
+    plain = Console(file=io.StringIO(), width=80, height=24)
+    plain.print(live._render())
+    lines = plain.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert 10 < len(lines) < 24 and all(len(line.rstrip()) <= 80 for line in lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from typing import Any
@@ -10,12 +11,14 @@ import pytest
 
 from rldsl import PPO, SAC, SpecError, choice, grid, int_uniform, log_uniform, logit_uniform, uniform, when, zipped
 from rldsl.plan.expand import expand
+from rldsl.plan.search_cost import search_cost
 from rldsl.search.history import History
 from rldsl.search.identity import search_id
 from rldsl.search.leaderboard import best_trials
 from rldsl.search.stages import narrow_experiment
 from rldsl.spec.experiment import Experiment
 from rldsl.spec.search import Choice, Interval
+from rldsl.store.plan_file import SearchCost
 from tests.search.recorded import CARTPOLE, asha, linear, record
 
 
@@ -115,3 +118,15 @@ def test_a_grid_has_no_later_stages() -> None:
         CARTPOLE.search(gamma=grid(0.9, 0.99)).narrow()
     with pytest.raises(SpecError, match=r"\.validate needs axes"):
         CARTPOLE.validate(3)
+
+
+def test_the_cost_of_every_stage_is_known_in_advance() -> None:
+    cost = search_cost(staged())
+    assert cost is not None
+    narrow, validation = cost.stages
+    assert (narrow.trials, narrow.seeds, narrow.frames) == (8, 4, 8 * 4 * 90_000)
+    assert (validation.trials, validation.seeds, validation.frames) == (3, 2, 3 * 2 * 90_000)
+    searched = staged()
+    made = narrow_experiment(searched, History.of(record(searched)))
+    assert narrow.frames == len(list(expand(made))) * len(list(made.session_seeds)) * made.budget.frames
+    assert SearchCost.of(json.loads(json.dumps(cost.data()))) == cost  # in a saved plan
