@@ -92,19 +92,19 @@ class _Command:
             results = validate(self.declared, best, self.runs, self.file)
         except NotValidated as stopped:
             return stopped.code
-        return self._write_validated(results, search.maximize)
+        return self._write_validated(request, results, search.maximize)
 
     def _write_best(self, request: SearchRequest, best: RankedTrial) -> int:
         if self.options.write is None:
             echo("its value is the highest of many: [bold]--validate 3[/bold] trains the best on fresh seeds")
             return 0
-        found = f"Trial {best.number}, the best of the search: value {best.value:.1f} on "
+        found = f"Trial {best.number} of {request.experiment.name}, its best: value {best.value:.1f} on "
         found += f"{count(best.seeds, 'search seed')}. It is not validated on other seeds."
         trial = trial_of(request.experiment, dict(best.point))
         write_experiment(self.options.write, self.declared.experiment, trial, found)
         return 0
 
-    def _write_validated(self, results: list[ValidatedTrial], maximize: bool) -> int:
+    def _write_validated(self, request: SearchRequest, results: list[ValidatedTrial], maximize: bool) -> int:
         if self.options.write is None:
             return 0
         best = winner(results, maximize)
@@ -112,8 +112,9 @@ class _Command:
         if best.candidate.number is None:
             echo(f"{escape(str(self.options.write))} is not written: the current settings are the best")
             return 1
-        found = f"Trial {best.candidate.number}, validated on {count(len(best.scores), 'seed')} of the experiment: "
-        found += f"score {best.score:.1f}, {best.difference:+.1f} against the settings before."
+        found = f"Trial {best.candidate.number} of {request.experiment.name}, validated on "
+        found += f"{count(len(best.scores), 'seed')} of the experiment: score {best.score:.1f}, "
+        found += f"{best.difference:+.1f} against the settings before."
         write_experiment(self.options.write, self.declared.experiment, best.candidate.row.trial, found)
         return 0
 
