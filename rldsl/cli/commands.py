@@ -68,12 +68,26 @@ def search(
     detach: given.Detach = False,
     fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first trial that fails.")] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Train failed trials again.")] = False,
+    validate: Annotated[
+        int | None,
+        typer.Option(
+            "--validate",
+            metavar="K",
+            min=1,
+            help="Then train the best K trials and the current settings on the experiment's own seeds.",
+        ),
+    ] = None,
+    write: Annotated[
+        Path | None, typer.Option("--write", metavar="FILE", help="Write the winner as an experiment file.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Let --write overwrite a file.")] = False,
     runs: given.Runs = RUNS,
 ) -> int:
     """Run the searches of the file, on seeds of their own. Ctrl-C checkpoints; the same command continues."""
-    from rldsl.cli.search import search
+    from rldsl.cli.search import SearchOptions, search
 
-    return search(choice, runs, on=on, detach=detach, fail_fast=fail_fast, retry_failed=retry_failed)
+    options = SearchOptions(fail_fast, retry_failed, validate, write, force)
+    return search(choice, runs, options, on=on, detach=detach)
 
 
 def status(
@@ -140,9 +154,13 @@ def report(
         Path | None, typer.Option("--out", metavar="DIR", help="Also write a compact file for each trial.")
     ] = None,
 ) -> None:
-    """Show the scores of finished sessions, with n and an interval."""
+    """Show the scores of finished sessions, with n and an interval; of a search, what it has found."""
     from rldsl.cli.report_view import show_outcomes
+    from rldsl.cli.search_report import report_searches
     from rldsl.report.outcome import outcomes
+
+    if report_searches(choice, runs, out):
+        return
 
     show_outcomes(outcomes(choice.plan(sampled=False), Existing(runs)), out)
 
