@@ -61,7 +61,9 @@ class ReferenceAsha:
             if alive and rung < self.rungs - 1:
                 self.promoted.setdefault(rung, set()).add(alive[0])
                 return self._run(alive[0], rung + 1)
-            if rung == self.rungs - 1 and any(trial not in self.failed_at(rung) for trial in self.results.get(rung, {})):
+            if rung == self.rungs - 1 and any(
+                trial not in self.failed_at(rung) for trial in self.results.get(rung, {})
+            ):
                 return None
         return None
 
