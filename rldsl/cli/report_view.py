@@ -16,13 +16,13 @@ def show_outcomes(outcomes: list[Outcome], out: Path | None) -> None:
     if not outcomes:
         echo("no session with these settings is done yet")
         return
-    names = ["experiment", "differs", "n", "score", "IQM", "95% of IQM", "target", "frames", "time"]
-    right = ("n", "score", "IQM", "95% of IQM", "target", "frames", "time")
+    names = ["experiment", "differs", "n", "score", "95%", "seeds", "target", "frames", "time"]
+    right = ("n", "score", "95%", "seeds", "target", "frames", "time")
     table(names, [_cells(one) for one in outcomes], right=right)
     echo(
         "[dim]score: mean over seeds of the last 100 log points, each the mean of the last 100 training episodes[/dim]"
     )
-    echo("[dim]IQM: interquartile mean over seeds, with its bootstrap interval; the interval is not of the score[/dim]")
+    echo("[dim]95%: Student's t interval of the score; n of 3 or more; assumes that scores are about normal[/dim]")
     for one in outcomes:
         if seeds := ", ".join(map(str, one.seeds_without_episode)):
             echo(f"{escape(one.row.experiment)} has no score: no episode ended with seed {seeds}")
@@ -38,8 +38,8 @@ def _cells(one: Outcome) -> list[str]:
         escape(", ".join(f"{path} = {value(set_to)}" for path, set_to in one.row.differs.items())),
         str(len(one.runs)),
         "-" if data["score"] is None else f"{data['score']:.1f}",
-        "-" if data["interquartile_mean"] is None else f"{data['interquartile_mean']:.1f}",
         "{:.1f} .. {:.1f}".format(*data["interval_95"]) if data["interval_95"] else "-",
+        " ".join(f"{score:.1f}" for score in sorted(one.scores)),
         "" if data["target"] is None else f"{data['target']:g}",
         amount(data["frames"]),
         duration(sum(seconds) / len(seconds)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rldsl.maths.scores import total_reward_ma
-from rldsl.maths.statistics import Interval, bootstrap_interval, interquartile_mean
+from rldsl.maths.statistics import Interval, interval_of_mean, iqm
 from rldsl.plan.existing import Existing, PlannedSession
 from rldsl.plan.plan import Plan, Row
+from rldsl.report.learning_curve import Curve, join
 from rldsl.spec.base import SCHEMA
 from rldsl.store.layout import provenance_name
 from rldsl.store.metrics import read_metrics
@@ -62,8 +62,8 @@ class Outcome:
 
     @property
     def interval(self) -> Interval:
-        """95% bootstrap interval of the interquartile mean over seeds."""
-        return bootstrap_interval([self.scores], np.random.default_rng(0))
+        """95% interval of the score."""
+        return interval_of_mean(self.scores)
 
     @property
     def seeds_without_episode(self) -> list[int]:
@@ -84,7 +84,7 @@ class Outcome:
             "metric": METRIC,
             "n": len(self.runs),
             "score": _known(self.scores.mean()),
-            "interquartile_mean": _known(interquartile_mean(self.scores)),
+            "interquartile_mean": _known(iqm([self.scores])),
             "interval_95": None if None in interval else interval,
             "target": self.row.target.score if self.row.target else None,
             "seeds": {
@@ -97,21 +97,11 @@ class Outcome:
 
 
 def curve(runs: Sequence[Run]) -> dict[str, list[float]]:
-    """Mean, lowest and highest return over seeds, at up to a hundred frames that all seeds cover.
-
-    Seeds are joined by frame. Where one has no log point at a frame, its curve is interpolated.
-    """
-    frames = reduce(np.union1d, [run.frame for run in runs], np.empty(0))
-    if runs:
-        covered = (frames >= max(run.frame[0] for run in runs)) & (frames <= min(run.frame[-1] for run in runs))
-        frames = frames[covered]
-    if not frames.size:
-        return {"frame": [], "mean": [], "low": [], "high": []}
-    frames = frames[np.unique(np.linspace(0, frames.size - 1, CURVE_POINTS).astype(int))]
-    returns = np.stack([np.interp(frames, run.frame, run.episode_return) for run in runs])
-    columns = {"mean": returns.mean(0), "low": returns.min(0), "high": returns.max(0)}
+    """Mean, lowest and highest return over seeds, at up to a hundred frames that all seeds cover."""
+    joined = join([Curve(run.frame, run.episode_return) for run in runs], max_points=CURVE_POINTS)
+    columns = {"mean": joined.mean, "low": joined.low, "high": joined.high}
     rounded = {name: [round(float(value), 2) for value in column] for name, column in columns.items()}
-    return {"frame": frames.astype(int).tolist(), **rounded}
+    return {"frame": joined.frame.astype(int).tolist(), **rounded}
 
 
 def outcomes(plan: Plan, existing: Existing) -> list[Outcome]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rldsl.maths.statistics import interquartile_mean
+from rldsl.maths.statistics import interval_of_mean
 from rldsl.plan.existing import Existing
 from rldsl.report.outcome import CURVE_POINTS, outcomes
 from tests.project import Project
@@ -36,12 +36,11 @@ def test_sessions_that_are_not_done_are_left_out(tmp_path: Path) -> None:
     assert outcomes(cartpole_plan(3), Existing(tmp_path / "nothing")) == []
 
 
-def test_the_interval_contains_the_interquartile_mean(tmp_path: Path) -> None:
+def test_the_interval_is_that_of_the_score(tmp_path: Path) -> None:
     scores = [10.0, 20.0, 30.0, 40.0, 100.0]
     data = outcome_of(tmp_path, *map(flat, scores)).data()
-    low, high = data["interval_95"]
-    assert data["interquartile_mean"] == interquartile_mean(scores) == 30.0
-    assert min(scores) <= low < 30.0 < high <= max(scores)
+    assert data["interval_95"] == list(interval_of_mean(scores))
+    assert np.mean(data["interval_95"]) == pytest.approx(data["score"])
 
 
 def test_one_seed_has_no_interval(tmp_path: Path) -> None:
@@ -124,12 +123,12 @@ def test_report_says_that_no_episode_ended(project: Project) -> None:
     assert json.loads(file.read_text())["score"] is None
 
 
-def test_the_interval_in_the_table_is_labelled_as_that_of_the_iqm(project: Project) -> None:
+def test_the_table_shows_every_seed(project: Project) -> None:
     project.write(
         """
         from rldsl import Classic, Random, experiment, main
 
-        cartpole = experiment("cartpole").env(Classic("CartPole-v1", num_envs=4)).agent(Random()).frames(2e3).seeds(2)
+        cartpole = experiment("cartpole").env(Classic("CartPole-v1", num_envs=4)).agent(Random()).frames(2e3).seeds(3)
 
         if __name__ == "__main__":
             main(cartpole)
@@ -137,6 +136,11 @@ def test_the_interval_in_the_table_is_labelled_as_that_of_the_iqm(project: Proje
     )
     assert project.python("exp.py").returncode == 0
     report = project.python("exp.py", "report").stdout
-    assert "95% of IQM" in " ".join(report.split())
-    assert "the interval is not of the score" in " ".join(report.split())
+    names, row = (line.split("  ") for line in report.splitlines()[:2])
+    cells = dict(zip(filter(None, map(str.strip, names)), filter(None, map(str.strip, row)), strict=True))
+    seeds = [float(score) for score in cells["seeds"].split()]
+    assert len(seeds) == int(cells["n"]) == 3
+    low, high = map(float, cells["95%"].split(" .. "))
+    score = float(cells["score"])
+    assert low < score < high and score == pytest.approx(np.mean(seeds), abs=0.1)
     assert "has no score" not in report
