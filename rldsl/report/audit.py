@@ -97,8 +97,10 @@ def _setting_differences(ran: Facts, declared: Facts) -> Iterator[str]:
 
 
 def _frames(result: Result, entry: Entry) -> Iterator[str]:
+    """The last log point is at the end of the budget or, in results of earlier versions, one interval before it."""
+    budget = result.parsed_spec().budget
     for one in result.sessions:
-        if one.state == "done" and one.frame < result.parsed_spec().budget.frames:
+        if one.state == "done" and one.frame < budget.frames - budget.log_interval:
             yield f"the last log point of seed {one.seed} is at frame {one.frame:,} of {entry.frames:,}"
 
 

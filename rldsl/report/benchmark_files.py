@@ -136,7 +136,8 @@ def _line(row: BenchmarkRow, color: int) -> Line:
 
 def _data(row: BenchmarkRow) -> dict[str, Any]:
     """A row as JSON, with the columns of the CSV file."""
-    result, entry, reference = row.result, row.entry, row.reference
+    result, entry = row.result, row.entry
+    reference = row.reference if result else None
     sessions = result.sessions if result else ()
     shas = {str(facts.get("sha")) for one in sessions for facts in one.provenance or ()}
     values = {
@@ -180,15 +181,20 @@ def _with_suffix(path: Path, suffix: str) -> Path:
 
 
 def _json(benchmark: Benchmark) -> dict[str, Any]:
-    rows = [{**_data(row), "reference": row.reference.data() if row.reference else None} for row in benchmark.rows]
-    return {"format": "rldsl.benchmarks", "rows": rows}
+    measured = [row for row in benchmark.rows if row.result is not None]
+    return {
+        "format": "rldsl.benchmarks",
+        "rows": [{**_data(row), "reference": row.reference.data() if row.reference else None} for row in measured],
+        "rejected": {row.entry.experiment: list(row.rejections) for row in benchmark.rejected},
+        "missing": [row.entry.experiment for row in benchmark.rows if row.status == "missing" and not row.rejections],
+    }
 
 
 def _csv(benchmark: Benchmark) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for row in benchmark.rows:
+    for row in benchmark.rows:  # those without a result, too
         writer.writerow([_cell(value) for value in _data(row).values()])
     return text.getvalue()
 

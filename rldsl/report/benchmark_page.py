@@ -19,8 +19,8 @@ return of the last 100 training episodes. The interval is a 95% confidence inter
 trained beside it, on whatever machine that was.
 """
 NAMES = (
-    *("environment", "experiment", "status", "score", "95% interval", "score of each seed", "n", "evaluation"),
-    *("frames", "frames/s", "target", "random", "reference", "data"),
+    *("environment", "algorithm", "experiment", "status", "score", "95% interval", "score of each seed", "n"),
+    *("evaluation", "frames", "frames/s", "target", "random", "reference", "data"),
 )
 RIGHT = ("score", "n", "evaluation", "frames", "frames/s", "target", "random", "reference")
 
@@ -33,8 +33,8 @@ class BenchmarkPage:
         self.folder = folder
         self.plots = plots
         """The figures, by family and environment."""
-        used = [row.reference for row in benchmark.rows if row.result is not None and row.reference is not None]
-        self.references: list[Reference] = list(dict.fromkeys(used))
+        rows = [row for family in benchmark.families for row in benchmark.of(family) if row.result is not None]
+        self.references = list(dict.fromkeys(row.reference for row in rows if row.reference is not None))
 
     def text(self) -> str:
         """The whole page."""
@@ -71,6 +71,7 @@ class BenchmarkPage:
         mark = r"\*" if unverified(result) else ""
         return [
             entry.env,
+            row.algorithm,
             f"{entry.experiment}{mark}",
             row.status,
             number(row.score),
@@ -132,12 +133,18 @@ def markdown_table(
 
 
 def _missing(rows: Sequence[BenchmarkRow]) -> Iterator[str]:
-    """The experiments without a result, a line for each environment."""
-    by_env: dict[str, list[str]] = {}
-    for row in rows:
-        if row.status == "missing":
-            by_env.setdefault(row.entry.env, []).append(row.entry.experiment)
-    if by_env:
-        missing = [[env, ", ".join(names)] for env, names in by_env.items()]
-        yield "Missing:\n"
-        yield markdown_table(("environment", "experiments"), missing)
+    """The experiments without a result: environments, then names with what they share in front."""
+    missing = [row.entry for row in rows if row.status == "missing"]
+    if not missing:
+        return
+    by_group: dict[tuple[str, str], list[str]] = {}
+    for entry in missing:
+        group, _, name = entry.experiment.rpartition("/")
+        by_group.setdefault((entry.env, group), []).append(name)
+    lines = [f"- {env}: {group}/{_either(names)}" for (env, group), names in by_group.items()]
+    summary = f"{count(len(missing), 'experiment')} without a result"
+    yield f"<details><summary>Missing: {summary}</summary>\n\n" + "\n".join(lines) + "\n\n</details>\n"
+
+
+def _either(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{{{', '.join(names)}}}"

@@ -22,6 +22,7 @@ from rldsl.spec.environment import Environment
 
 Status = Literal["solved", "close", "below", "missing", "no target"]
 STATUSES: tuple[Status, ...] = ("solved", "close", "below", "no target", "missing")
+FAMILIES = ("classic", "box2d", "mujoco", "atari", "playground")
 CLOSE = 0.8
 """The part of the way from the random score to the target from which on a score is close."""
 RANDOM_SCORES = DATA / "random_scores.csv"
@@ -112,7 +113,9 @@ class Benchmark:
 
     @property
     def families(self) -> list[str]:
-        return list(dict.fromkeys(row.entry.family for row in self.rows))
+        """From the smallest tasks to the largest, then those of users."""
+        found = {row.entry.family for row in self.rows}
+        return [*(one for one in FAMILIES if one in found), *sorted(found - set(FAMILIES))]
 
     def of(self, family: str) -> list[BenchmarkRow]:
         """The rows of a family."""

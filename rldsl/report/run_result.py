@@ -12,6 +12,7 @@ import numpy as np
 from rldsl.maths.scores import total_reward_ma
 from rldsl.report.learning_curve import Curve
 from rldsl.report.result import Facts, Result, SessionResult, thinned
+from rldsl.report.words import count
 from rldsl.spec.base import SCHEMA
 from rldsl.spec.errors import SpecError
 from rldsl.spec.session import Session
@@ -124,9 +125,9 @@ def _compute(directory: SessionDir) -> list[Facts]:
 def _damage(directory: SessionDir, rows: Sequence[Row], malformed: int, unreadable: int) -> Iterable[str]:
     seed = directory.seed
     if unreadable:
-        yield f"the journal of seed {seed} has {unreadable} lines that cannot be read"
+        yield f"the journal of seed {seed} has {count(unreadable, 'line')} that cannot be read"
     if malformed:
-        yield f"metrics.csv of seed {seed} has {malformed} lines that cannot be read"
+        yield f"metrics.csv of seed {seed} has {count(malformed, 'line')} that cannot be read"
     frames, returns = _columns(rows, "episode_return")
     if any(b <= a for a, b in zip(frames, frames[1:], strict=False)):
         yield f"the frames in metrics.csv of seed {seed} do not increase"
