@@ -116,7 +116,8 @@ def _with_options(command: Command, file: Path | None = None) -> Command:
     own = inspect.signature(command, eval_str=True)
     options = inspect.signature(Choice, eval_str=True).parameters if "choice" in own.parameters else {}
     chosen = [one for name, one in options.items() if file is None or name != "file"]
-    parameters = [*chosen, *(one for name, one in own.parameters.items() if name != "choice")]
+    hidden = {"choice", "more"} if file else {"choice"}  # `python FILE plan` is about that file
+    parameters = [*chosen, *(one for name, one in own.parameters.items() if name not in hidden)]
     for parameter in parameters:
         _hide_type_of_flag(parameter)
 

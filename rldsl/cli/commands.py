@@ -32,17 +32,25 @@ def train(
 
 def plan(
     choice: Choice,
+    more: given.Files = None,
     runs: given.Runs = RUNS,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Freeze the plan into a file.")] = None,
     all: Annotated[bool, typer.Option("--all", help="List every session.")] = False,
     on: given.On = None,
     json: given.Json = False,
 ) -> None:
-    """Show what would run: trials, sessions and their states; fail if this machine cannot run them."""
+    """Show what would run: trials, sessions and their states; fail if this machine cannot run them.
+
+    With several files, show a line for each experiment: sessions, frames and estimated hours.
+    """
+    from rldsl.cli.plan_overview import print_overview_json, show_overview
     from rldsl.cli.plan_view import print_json, show_backend, show_plan
     from rldsl.cli.tables import echo
 
-    selected = choice.plan(on=on)
+    selected = choice.plan(on=on, more=more or ())
+    if more and out is None:
+        (print_overview_json if json else show_overview)(selected, Existing(runs))
+        return
     if out is not None:
         selected.save(out)
     lacks = print_json(selected, Existing(runs)) if json else show_plan(selected, Existing(runs), everything=all)
