@@ -31,6 +31,7 @@ OF_A_FILE: tuple[Command, ...] = (
     commands.resume,
     commands.enjoy,
     commands.report,
+    commands.audit,
 )
 OF_RLDSL: tuple[Command, ...] = (
     commands.new,
@@ -40,6 +41,8 @@ OF_RLDSL: tuple[Command, ...] = (
     commands.envs,
     commands.launchers,
     commands.schema,
+    commands.results,
+    commands.references,
 )
 INTERRUPTED = 130
 
