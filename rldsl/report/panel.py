@@ -144,8 +144,9 @@ def _data(panel: Panel) -> dict[str, Any]:
         }
         for line in panel.lines
     ]
-    named = {"title": panel.title, "metric": panel.metric, "x": panel.axis.name, "remarks": panel.remarks}
-    return {**named, "target": panel.target, "lines": lines}
+    named = {"title": panel.title, "metric": panel.metric, "x": panel.axis.name, "band": panel.band, "note": panel.note}
+    smoothing = {"smoothing": panel.smoothing} if panel.smoothing else {}
+    return {**named, **smoothing, "target": panel.target, "lines": lines}
 
 
 def _rounded(values: Floats | None) -> list[str] | None:

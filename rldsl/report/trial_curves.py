@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ from rldsl.plan.plan import Plan
 from rldsl.report.gradient_steps import gradient_steps
 from rldsl.report.learning_curve import Curve, JoinedCurve, join
 from rldsl.report.panel import FRAMES, UPDATES, WALL_TIME, Axis, Floats, Line, Panel, colors_of
+from rldsl.report.result import Result, SessionResult
 from rldsl.report.varied_settings import VariedSettings
 from rldsl.report.words import count
 from rldsl.spec.base import SCHEMA
@@ -96,6 +97,42 @@ def of_plan(plan: Plan, existing: Existing, states: Sequence[str] | None = None)
                 seeds=[_seed(SessionDir(existing.runs / one.directory)) for one in started],
             )
     return list(trials.values())
+
+
+def of_results(results: Iterable[Result]) -> list[TrialCurves]:
+    """The trials of committed results: `episode_return` and, where there was evaluation, `eval_return`."""
+    return [
+        TrialCurves(
+            experiment=result.experiment,
+            trial=result.trial,
+            env=_env_label(result),
+            spec=result.spec,
+            target=result.target,
+            seeds=[SeedCurves(one.seed, partial(_result_columns, one)) for one in result.sessions],
+            joined=result.joined,
+            schema=result.schema,
+        )
+        for result in results
+    ]
+
+
+def _env_label(result: Result) -> str:
+    env = result.spec.get("env") or {}
+    return str(env.get("id", env.get("kind", "?")))
+
+
+def _result_columns(session: SessionResult) -> dict[str, Sequence[Any]]:
+    """The curves of a session as columns; evaluations are between log points, so that each fills its own rows."""
+    curves = {"episode_return": session.curve, "eval_return": session.evaluation}
+    known = {name: curve for name, curve in curves.items() if curve is not None}
+    frames = np.concatenate([np.empty(0), *(curve.frame for curve in known.values())])
+    columns: dict[str, Sequence[Any]] = {"frame": frames.tolist()}
+    start = 0
+    for name, curve in known.items():
+        values = np.full(frames.size, np.nan)
+        values[start : start + curve.frame.size] = curve.value
+        columns[name], start = values.tolist(), start + curve.frame.size
+    return columns
 
 
 def _seed(directory: SessionDir) -> SeedCurves:
@@ -207,7 +244,9 @@ def _panel(env: str, drawn: Sequence[_Drawn], view: View) -> Panel:
     lines = [line for one, label in zip(drawn, labels, strict=True) for line in _lines(one, label, colors[label], view)]
     if view.statistic == "seeds" and len(drawn) == 1:
         names = [f"{lines[0].label} seed {seed.seed}" for seed in drawn[0].trial.seeds if _has(seed, view)]
-        lines = [replace(line, label=name, color=index) for index, (line, name) in enumerate(zip(lines, names, strict=True))]
+        lines = [
+            replace(line, label=name, color=index) for index, (line, name) in enumerate(zip(lines, names, strict=True))
+        ]
     band = BAND if any(line.low is not None for line in lines) else ""
     return Panel(env, lines, target, view.metric, view.axis, band, view.smoothing, _note(drawn, view))
 
