@@ -16,6 +16,7 @@ from typer.models import OptionInfo
 from rldsl.cli import commands
 from rldsl.cli.load import Declared, remember
 from rldsl.cli.options import Choice
+from rldsl.cli.plot import plot
 from rldsl.cli.watch import watch
 from rldsl.spec.errors import SpecError
 from rldsl.store.errors import StoreError
@@ -31,6 +32,8 @@ OF_A_FILE: tuple[Command, ...] = (
     commands.resume,
     commands.enjoy,
     commands.report,
+    plot,
+    commands.audit,
 )
 OF_RLDSL: tuple[Command, ...] = (
     commands.new,
@@ -40,6 +43,8 @@ OF_RLDSL: tuple[Command, ...] = (
     commands.envs,
     commands.launchers,
     commands.schema,
+    commands.results,
+    commands.references,
 )
 INTERRUPTED = 130
 
@@ -113,7 +118,8 @@ def _with_options(command: Command, file: Path | None = None) -> Command:
     own = inspect.signature(command, eval_str=True)
     options = inspect.signature(Choice, eval_str=True).parameters if "choice" in own.parameters else {}
     chosen = [one for name, one in options.items() if file is None or name != "file"]
-    parameters = [*chosen, *(one for name, one in own.parameters.items() if name != "choice")]
+    hidden = {"choice", "more"} if file else {"choice"}  # `python FILE plan` is about that file
+    parameters = [*chosen, *(one for name, one in own.parameters.items() if name not in hidden)]
     for parameter in parameters:
         _hide_type_of_flag(parameter)
 

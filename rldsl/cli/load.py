@@ -17,6 +17,10 @@ _loaded: dict[Path, Declared] = {}
 _captured: list[Declared] | None = None
 
 
+class NoExperiment(SpecError):
+    """A file that declares no experiment."""
+
+
 def check_declared(experiments: Sequence[object]) -> None:
     """Refuses anything but experiments as arguments of `main(...)`."""
     if not experiments:
@@ -51,6 +55,21 @@ def load(file: Path) -> list[Experiment]:
     return [one.build() if isinstance(one, ExperimentBuilder) else one for one in _loaded[file.resolve()]]
 
 
+def load_all(files: Sequence[Path]) -> list[Experiment]:
+    """The experiments of several files. Files without any, such as modules of shared settings, are skipped."""
+    if len(files) == 1:
+        return load(files[0])
+    found = []
+    for file in files:
+        try:
+            found += load(file)
+        except NoExperiment:
+            continue
+    if not found:
+        raise SpecError(f"none of the {len(files)} files declares an experiment")
+    return found
+
+
 def _capture(file: Path) -> Declared:
     global _captured
     _captured, arguments = [], sys.argv
@@ -61,5 +80,5 @@ def _capture(file: Path) -> Declared:
     finally:
         _captured, sys.argv = None, arguments
     if not experiments:
-        raise SpecError(f"{file} declares no experiment: its last line should be main(...)")
+        raise NoExperiment(f"{file} declares no experiment: its last line should be main(...)")
     return experiments

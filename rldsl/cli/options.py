@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from rldsl.cli.load import load
+from rldsl.cli.load import load, load_all
 from rldsl.launch.profiles import load_launcher
 from rldsl.plan.overrides import Assignment, Options, Source, apply, parse_set, select
 from rldsl.plan.plan import Plan, load_plan, make_plan
@@ -18,6 +18,10 @@ from rldsl.spec.errors import SpecError
 from rldsl.spec.experiment import Experiment
 
 File: TypeAlias = Annotated[Path, typer.Argument(help="An experiment file.", show_default=False)]
+Files: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="[FILE]...", help="More files; then a line for each experiment is shown."),
+]
 Only: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--only", metavar="NAME", help="Only this one: cartpole/ppo, or ppo. Repeatable."),
@@ -38,6 +42,10 @@ Frames: TypeAlias = Annotated[
 ]
 Seeds: TypeAlias = Annotated[str | None, typer.Option("--seeds", metavar="N", help="Short for --set seeds.count=N.")]
 Runs: TypeAlias = Annotated[Path, typer.Option("--runs", metavar="DIR", help="The run directory.")]
+Experiments: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--experiments", metavar="DIR", help="Experiment files that results are checked against."),
+]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 FrozenPlan: TypeAlias = Annotated[
     Path | None, typer.Option("--plan", metavar="FILE", help="Run exactly this plan, as `plan --out FILE` wrote it.")
@@ -70,13 +78,22 @@ class Choice:
     frames: Frames = None
     seeds: Seeds = None
 
-    def plan(self, sampled: bool | None = None, frozen: Path | None = None, on: str | None = None) -> Plan:
-        """The plan of the selected experiments; `sampled` restricts it to searches, or to all but searches."""
+    def plan(
+        self,
+        sampled: bool | None = None,
+        frozen: Path | None = None,
+        on: str | None = None,
+        more: Sequence[Path] = (),
+    ) -> Plan:
+        """The plan of the selected experiments of the file, and of `more` files.
+
+        `sampled` restricts it to searches, or to all but searches.
+        """
         launcher = None if on is None else load_launcher(on)
         if frozen is not None:
             plan = self._frozen(frozen)
             return plan if launcher is None else plan.on(launcher)
-        chosen = select(load(self.file), self.only or ())
+        chosen = select(load_all([self.file, *more]), self.only or ())
         chosen = [one for one in chosen if sampled is None or one.sampled == sampled] or _refuse(chosen, sampled)
         if launcher is not None:
             chosen = [one.model_copy(update={"launcher": launcher}) for one in chosen]

@@ -84,7 +84,7 @@ def _show_sessions(shown: list[PlannedSession], existing: Existing) -> None:
 def _cells(one: PlannedSession, paths: list[str], existing: Existing) -> list[str]:
     state = one.state
     differs = [escape(value(one.row.differs[path])) if path in one.row.differs else "" for path in paths]
-    progress = f"{amount(one.on_disk.frame)}/" if state in ("resume", "running", "failed") else ""
+    progress = f"{amount(one.on_disk.frame)}/" if state in ("resume", "paused", "running", "failed") else ""
     left = "" if state == "done" else duration(existing.seconds_left(one))
     shown_state = f"[{STYLES[state]}]{state}[/]"
     return [one.row.experiment, one.id, *differs, str(one.seed), shown_state, progress + amount(one.frames), left]

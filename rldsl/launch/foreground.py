@@ -18,9 +18,17 @@ POLL_SECONDS = 0.2
 class ForegroundJobs:
     """Sessions that are trained by processes of this machine while the command waits. A `JobGroup`."""
 
-    def __init__(self, sessions: Sequence[PlannedSession], maker: JobMaker, runs: Path, launcher: Local) -> None:
+    def __init__(
+        self,
+        sessions: Sequence[PlannedSession],
+        maker: JobMaker,
+        runs: Path,
+        launcher: Local,
+        until: int | None = None,
+    ) -> None:
         self.runs = runs
-        self.processes = LocalRun([maker.job(pack) for pack in packs_of(sessions, launcher)], launcher)
+        self.until = until
+        self.processes = LocalRun([maker.job(pack, until) for pack in packs_of(sessions, launcher)], launcher)
         self._planned = {planned.id: planned for planned in sessions}
         self._followed: dict[str, FollowedSession] = {}
         self._stopping = False
@@ -67,6 +75,6 @@ class ForegroundJobs:
         state = session.directory.read_state()
         if state.state == "failed":
             return Ending(session, state.state, state.reason or exit_reason(code), session.last_log_lines())
-        if state.state == "done" or self._stopping or code == STOPPED:
+        if state.reached(self.until) or self._stopping or code == STOPPED:
             return Ending(session, state.state)
         return Ending(session, state.state, exit_reason(code), session.last_log_lines())

@@ -46,6 +46,8 @@ class Job:
     """The working directory: in the frozen copy of the code, for a job of a queue."""
     path: tuple[str, ...] = ()
     """PYTHONPATH, with directories of the project taken from the frozen copy."""
+    until: int | None = None
+    """The frame at which to pause; None to train to the end."""
     maker: JobMaker | None = field(default=None, compare=False, repr=False)
     """Makes the same job for a machine with other paths."""
 
@@ -60,18 +62,20 @@ class JobMaker:
     origin: Sequence[str]
     python: str = sys.executable
 
-    def job(self, pack: Sequence[PlannedSession]) -> Job:
-        """The job of one pack."""
+    def job(self, pack: Sequence[PlannedSession], until: int | None = None) -> Job:
+        """The job of one pack; given a frame, it trains up to that frame and pauses."""
         row, directories = pack[0].row, tuple(self.runs / planned.directory for planned in pack)
-        job = self.job_of([planned.id for planned in pack], directories[0])
+        job = self.job_of([planned.id for planned in pack], directories[0], until)
         return replace(job, resources=Resources.of(row.trial), name=row.experiment, directories=directories)
 
-    def job_of(self, sessions: Sequence[str], directory: Path) -> Job:
+    def job_of(self, sessions: Sequence[str], directory: Path, until: int | None = None) -> Job:
         """The job of these sessions. The experiment file is passed along for the classes that it defines."""
         command = [self.python, "-m", "rldsl.train", str(self.plan), "--runs", str(self.runs)]
         command += ["--command", json.dumps(scrub_command(self.origin))]
         if self.file is not None:
             command += ["--file", str(self.file)]
+        if until is not None:
+            command += ["--until", str(until)]
         for id in sessions:
             command += ["--session", id]
-        return Job(tuple(sessions), directory, tuple(command), maker=self)
+        return Job(tuple(sessions), directory, tuple(command), until=until, maker=self)

@@ -26,8 +26,9 @@ class QueuedJobs:
     have ended without a trace there.
     """
 
-    def __init__(self, sessions: Iterable[PlannedSession], runs: Path) -> None:
+    def __init__(self, sessions: Iterable[PlannedSession], runs: Path, until: int | None = None) -> None:
         self.runs = runs
+        self.until = until
         self.queues = Queues(runs)
         self.lost = 0
         """Sessions whose jobs ended before they were finished."""
@@ -67,15 +68,16 @@ class QueuedJobs:
 
     def _poll_directories(self) -> list[Ending]:
         for id, planned in list(self._waiting.items()):
-            if SessionDir(self.runs / planned.directory).state() in ("running", "done", "failed"):
+            state = SessionDir(self.runs / planned.directory).read_state()
+            if state.state in ("running", "failed") or state.reached(self.until):
                 self._running[id] = FollowedSession.start(self._waiting.pop(id), self.runs)
         endings = []
         for id, session in list(self._running.items()):
             session.read()
             state = session.directory.read_state()
-            if state.state in ("done", "failed"):
+            if state.state == "failed" or state.reached(self.until):
                 endings.append(self._ending(id, state.state, state.reason))
-            elif state.state in ("resume", "new"):  # requeued or lost: its queue knows
+            elif state.state != "running":  # requeued or lost: its queue knows
                 self._waiting[id] = self._running.pop(id).planned
         return endings
 
@@ -100,7 +102,7 @@ class QueuedJobs:
     def _ending(self, id: str, state: State, reason: str | None, job: QueuedJob | None = None) -> Ending:
         session = self._running.pop(id)
         session.read()
-        if state == "done":
+        if state in ("done", "paused"):
             return Ending(session, state)
         log = session.last_log_lines() or (self.queues.last_lines(job.record) if job else [])
         return Ending(session, state, reason or state, log)

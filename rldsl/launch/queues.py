@@ -111,5 +111,7 @@ def with_job(state: SessionState, job: QueuedJob | None) -> SessionState:
         return replace(state, state="running", reason=f"{begins}on {queue.where}, {name}" if queue.where else name)
     if state.state == "running":
         return replace(state, reason=name)
+    if state.state == "paused" and queue.state == "done":
+        return state
     why = queue.reason or {"done": "ended", "unknown": "not known to its queue"}.get(queue.state, queue.state)
     return replace(state, reason="; ".join(filter(None, [f"{name}: {why}", state.reason])))

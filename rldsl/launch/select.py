@@ -11,9 +11,9 @@ from rldsl.plan.plan import Plan, Row
 from rldsl.spec.errors import SpecError
 from rldsl.store.session_state import State
 
-TRAIN: tuple[State, ...] = ("new", "resume")
+TRAIN: tuple[State, ...] = ("new", "resume", "paused")
 """States of the sessions that `train` runs. Failed ones are left alone: they would most likely fail again."""
-RESUME: tuple[State, ...] = ("resume", "failed")
+RESUME: tuple[State, ...] = ("resume", "paused", "failed")
 """States of the sessions that `resume` runs."""
 
 

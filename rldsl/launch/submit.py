@@ -79,23 +79,27 @@ class Submitter:
     command: Sequence[str]
     launcher: Launcher
 
-    def submit(self, sessions: Sequence[PlannedSession]) -> list[JobRecord]:
-        """Submits jobs and returns a record for each; raises `Refused` after those that were accepted are recorded."""
+    def submit(self, sessions: Sequence[PlannedSession], until: int | None = None) -> list[JobRecord]:
+        """Submits jobs and returns a record for each; raises `Refused` after those that were accepted are recorded.
+
+        Given a frame, the jobs train up to that frame and pause.
+        """
         code = freeze_code(self.file, self.runs)
         for planned in sessions:
             _create_directory(planned, self.runs)
         os.sync()
         groups: dict[Resources, list[Job]] = defaultdict(list)
-        for job in self._jobs(sessions, code):
+        for job in self._jobs(sessions, code, until):
             groups[job.resources].append(job)
         return [record for group in groups.values() for record in self._submit_group(group, code)]
 
-    def _jobs(self, sessions: Sequence[PlannedSession], code: Path) -> Iterator[Job]:
+    def _jobs(self, sessions: Sequence[PlannedSession], code: Path, until: int | None) -> Iterator[Job]:
         root = project_root(self.file)
         file, cwd = frozen_path(code, self.file, root), frozen_path(code, Path.cwd(), root)
         maker = JobMaker(self.plan.resolve(), self.runs.resolve(), file, self.command)
         for pack in packs_of(sessions, self.launcher):
-            yield replace(maker.job(pack), cwd=cwd if cwd.is_dir() else file.parent, path=python_path(code, root))
+            job = maker.job(pack, until)
+            yield replace(job, cwd=cwd if cwd.is_dir() else file.parent, path=python_path(code, root))
 
     def _submit_group(self, jobs: Sequence[Job], code: Path) -> list[JobRecord]:
         folder = new_submission(self.runs)

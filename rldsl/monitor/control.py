@@ -103,7 +103,9 @@ def _cancel(queued: Iterable[SessionSnapshot], runs: Path) -> list[str]:
 def resume_request(chosen: Iterable[SessionSnapshot], parallel: int, jobs: Collection[str] = ()) -> Request | None:
     """Describes what resuming would do; None if there is nothing to resume. Queued jobs resume by themselves."""
     stopped = [
-        session for session in chosen if session.status.state in ("resume", "failed") and session.job not in jobs
+        session
+        for session in chosen
+        if session.status.state in ("resume", "paused", "failed") and session.job not in jobs
     ]
     if not stopped:
         return None

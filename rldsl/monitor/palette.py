@@ -8,8 +8,15 @@ from dataclasses import dataclass
 from rich.color import Color
 from rich.style import Style
 
-MARKS = {"new": "○", "resume": "◐", "running": "●", "done": "✓", "failed": "✗"}
-ROLES = {"new": "secondary", "resume": "warning", "running": "primary", "done": "success", "failed": "error"}
+MARKS = {"new": "○", "resume": "◐", "paused": "‖", "running": "●", "done": "✓", "failed": "✗"}
+ROLES = {
+    "new": "secondary",
+    "resume": "warning",
+    "paused": "warning",
+    "running": "primary",
+    "done": "success",
+    "failed": "error",
+}
 ON_DARK = ("#4cc9f0", "#f9a03f", "#80ed99", "#f15bb5", "#fee440", "#b794f6", "#ff7b6b", "#94d2bd")
 ON_LIGHT = ("#0077b6", "#c05c00", "#2d7d46", "#b5179e", "#8a6d00", "#6a3fc4", "#c1121f", "#00706b")
 

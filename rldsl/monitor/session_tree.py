@@ -10,11 +10,11 @@ from typing import Any
 
 from rldsl.monitor.filter import Filter
 from rldsl.monitor.session_index import SessionSnapshot
-from rldsl.monitor.varied_settings import VariedSettings
+from rldsl.report.varied_settings import VariedSettings
 
 FOLD_ABOVE = 100
 """With more sessions than this, trials start folded."""
-STATE_ORDER = {"failed": 0, "running": 1, "resume": 2, "new": 3, "done": 4}
+STATE_ORDER = {"failed": 0, "running": 1, "resume": 2, "paused": 3, "new": 4, "done": 5}
 """The states, those that need attention first."""
 
 

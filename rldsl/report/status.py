@@ -12,7 +12,14 @@ from rldsl.store.runs import Runs
 from rldsl.store.session_dir import SessionDir
 from rldsl.store.session_state import SessionState
 
-STYLES = {"new": "cyan", "resume": "yellow", "running": "blue", "done": "green", "failed": "red"}
+STYLES = {
+    "new": "cyan",
+    "resume": "yellow",
+    "paused": "yellow",
+    "running": "blue",
+    "done": "green",
+    "failed": "red",
+}
 """The states of a session on disk, and their colours."""
 
 

@@ -7,12 +7,14 @@ killed reads the journal and continues as if nothing had happened.
 |---|---|
 | `suggested` | `trial` (0, 1, ...), `point`, `id`: a configuration was chosen; `id` is that of its trial |
 | `started` | `trial`, `rung`, `seeds`: it was decided to train these seeds of the trial up to this rung |
-| `finished` | `trial`, `rung`, `values` (seed to value), `seconds`: all its seeds have reached the rung |
+| `finished` | `trial`, `rung`, `values` (seed to value; null without a log point), `seconds`: all its seeds have reached the rung |
 | `failed` | `trial`, `rung`, `reason`: at least one of its seeds diverged or crashed |
+| `retried` | `trial`, `rung`: a failed trial is trained again from its checkpoints |
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -48,6 +50,8 @@ class History:
     """The trials of a search after some of its events, by number."""
 
     trials: tuple[TrialHistory, ...] = ()
+    arrivals: tuple[tuple[int, int], ...] = ()
+    """The results in the order of the journal: trial and rung, of failed trials too."""
 
     @classmethod
     def of(cls, events: Iterable[Mapping[str, Any]]) -> History:
@@ -62,18 +66,27 @@ class History:
         name = event["event"]
         if name == "suggested":
             return self._suggested(event)
-        if name in ("started", "finished", "failed"):
-            trial = self.trials[event["trial"]]
-            return self._with(_ADVANCE[name](trial, event))
+        if name in _ADVANCE:
+            before = self.trials[event["trial"]]
+            after = _ADVANCE[name](before, event)
+            return self if after == before else self._with(after, _arrivals(self.arrivals, event))
         return self
 
     def _suggested(self, event: Mapping[str, Any]) -> History:
         if event["trial"] < len(self.trials):
             return self
-        return History((*self.trials, TrialHistory(event["trial"], event["point"], event["id"])))
+        return replace(self, trials=(*self.trials, TrialHistory(event["trial"], event["point"], event["id"])))
 
-    def _with(self, trial: TrialHistory) -> History:
-        return History((*self.trials[: trial.number], trial, *self.trials[trial.number + 1 :]))
+    def _with(self, trial: TrialHistory, arrivals: tuple[tuple[int, int], ...]) -> History:
+        return History((*self.trials[: trial.number], trial, *self.trials[trial.number + 1 :]), arrivals)
+
+
+def _arrivals(before: tuple[tuple[int, int], ...], event: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
+    if event["event"] in ("finished", "failed"):
+        return (*before, (event["trial"], event["rung"]))
+    if event["event"] == "retried":
+        return tuple(one for one in before if one != (event["trial"], event["rung"]))
+    return before
 
 
 def _started(trial: TrialHistory, event: Mapping[str, Any]) -> TrialHistory:
@@ -83,7 +96,7 @@ def _started(trial: TrialHistory, event: Mapping[str, Any]) -> TrialHistory:
 def _finished(trial: TrialHistory, event: Mapping[str, Any]) -> TrialHistory:
     if event["rung"] in trial.values:
         return trial
-    values = {int(seed): value for seed, value in event["values"].items()}
+    values = {int(seed): math.nan if value is None else value for seed, value in event["values"].items()}
     return replace(
         trial, values={**trial.values, event["rung"]: values}, seconds=trial.seconds + event.get("seconds", 0.0)
     )
@@ -93,4 +106,8 @@ def _failed(trial: TrialHistory, event: Mapping[str, Any]) -> TrialHistory:
     return replace(trial, failed=trial.failed or event["reason"])
 
 
-_ADVANCE = {"started": _started, "finished": _finished, "failed": _failed}
+def _retried(trial: TrialHistory, event: Mapping[str, Any]) -> TrialHistory:
+    return replace(trial, failed=None)
+
+
+_ADVANCE = {"started": _started, "finished": _finished, "failed": _failed, "retried": _retried}

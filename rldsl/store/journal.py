@@ -16,7 +16,7 @@ from rldsl.store.session_state import SessionState, State
 
 Event = dict[str, Any]
 
-ENDS = frozenset({"stopped", "done", "failed"})
+ENDS = frozenset({"stopped", "paused", "done", "failed"})
 STATUSES = ENDS | {"created", "started"}
 PROGRESS = STATUSES | {"checkpoint"}
 
@@ -31,6 +31,7 @@ STATE_OF: dict[str, State] = {
     "created": "new",
     "started": "resume",
     "stopped": "resume",
+    "paused": "paused",
     "done": "done",
     "failed": "failed",
 }

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-JournalStatus = Literal["created", "started", "stopped", "done", "failed"]
-State = Literal["new", "queued", "running", "resume", "done", "failed"]
+JournalStatus = Literal["created", "started", "stopped", "paused", "done", "failed"]
+State = Literal["new", "queued", "running", "resume", "paused", "done", "failed"]
 
 REPORTED = (
     *("experiment", "session", "seed", "state", "frame", "frames", "fps", "episode_return", "episode_return_ma"),
@@ -21,6 +21,7 @@ class SessionState:
     """A session's record (`session.json`), joined with its journal, its heartbeat and its last log point.
 
     `state` is `resume` where the journal says `started` and no live process holds the session: it was killed.
+    It is `paused` where it was to be trained only up to a frame before the end of its budget, and has reached it.
     `queued` comes from a queue and is never found in a directory.
     """
 
@@ -63,6 +64,10 @@ class SessionState:
         """What a table shows beside the numbers: the reason, and damage to the journal."""
         lines = f"{self.unreadable:,} unreadable line{'' if self.unreadable == 1 else 's'} in the journal"
         return "; ".join([*([self.reason] if self.reason else []), *([lines] if self.unreadable else [])])
+
+    def reached(self, until: int | None) -> bool:
+        """Whether there is nothing left to train: it is done or, given a frame to train up to, paused there."""
+        return self.state == "done" or (until is not None and self.state == "paused" and self.frame >= until)
 
     def with_log_point(self, row: Mapping[str, Any]) -> SessionState:
         """The state with its metrics at the last log point, which may be newer than the last event of the journal."""

@@ -25,7 +25,7 @@ STOPPED = 3
 
 
 def main(arguments: list[str]) -> int:
-    """Trains the given sessions of a plan; returns 0 when done, `STOPPED` when asked to stop, 1 on failure."""
+    """Trains sessions of a plan; returns 0 when done or paused, `STOPPED` when asked to stop, 1 on failure."""
     options = _parse(arguments)
     stop = StopSignal()
     try:
@@ -35,14 +35,14 @@ def main(arguments: list[str]) -> int:
         origin = collect(options.command or sys.argv, Path.cwd(), [options.file] if options.file else [])
         directories = open_directories(options.runs, sessions)
         copy_output([directory.log for directory in directories[1:]])
-        outcome = Pack(sessions, directories, origin).run(lambda: stop.reason)
+        outcome = Pack(sessions, directories, origin).run(lambda: stop.reason, options.until)
     except (SpecError, StoreError, EnvError) as error:
         print(f"rldsl: {error}", file=sys.stderr)  # noqa: T201 (the log of the session)
         return 1
     except Exception:
         traceback.print_exc()
         return 1
-    return {"done": 0, "failed": 1}.get(outcome, STOPPED)
+    return {"done": 0, "paused": 0, "failed": 1}.get(outcome, STOPPED)
 
 
 class StopSignal:
@@ -74,6 +74,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("plan", type=Path, help="a plan file, as `plan --out` writes it")
     parser.add_argument("--runs", type=Path, required=True, help="the run directory")
     parser.add_argument("--session", action="append", required=True, help="id of a session; several make a pack")
+    parser.add_argument("--until", type=int, metavar="FRAME", help="pause at this frame; by default, train to the end")
     parser.add_argument("--file", type=Path, help="the experiment file, for classes that it defines")
     parser.add_argument(
         "--command", type=json.loads, help="the command of the user, as a JSON list, for the provenance"

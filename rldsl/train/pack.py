@@ -46,21 +46,24 @@ class Pack:
         self.notes: dict[str, Any] = {}
         """The agent's notes as last journalled."""
 
-    def run(self, stop: Stop) -> str:
-        """Trains until the budget is used up or `stop` gives a reason; returns `done`, `failed` or that reason."""
+    def run(self, stop: Stop, until: int | None = None) -> str:
+        """Trains until the budget is used up, the frame `until` is reached, or `stop` gives a reason.
+
+        Returns `done`, `paused`, `failed` or that reason. Schedules are those of the full budget, whatever `until` is.
+        """
         with ExitStack() as stack:
             for directory in self.directories:
                 stack.enter_context(directory.claim())
             try:
                 self._prepare(stack)
-                return self._train(stop)
+                return self._train(stop, self.budget.frames if until is None else until)
             except BaseException as error:
                 self._journal("failed", reason=_sentence(error))
                 raise
 
-    def _train(self, stop: Stop) -> str:
+    def _train(self, stop: Stop, until: int) -> str:
         timer, memory = CheckpointTimer(self.budget, self.frame), MemoryTrimmer()
-        while not self.world.exhausted:
+        while not self.world.exhausted and self.frame < until:
             self.agent.iterate(self.world)  # collect and learn; the world takes the log points that are due
             self.frame = self.world.frame
             self._check_divergence()
@@ -82,8 +85,9 @@ class Pack:
                 self._checkpoint()
                 timer.restart(self.frame)
         self._checkpoint()
-        self._journal("done")
-        return "done" if all(self.active) else "failed"
+        outcome = "done" if self.world.exhausted else "paused"
+        self._journal(outcome)
+        return outcome if all(self.active) else "failed"
 
     def _check_divergence(self) -> None:
         """A member whose parameters are not finite fails; the others go on."""

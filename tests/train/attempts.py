@@ -35,16 +35,16 @@ class Attempts:
         runs.parent.mkdir(parents=True, exist_ok=True)
         make_plan([Overridden(_experiment(number, one)) for number, one in enumerate(sessions)]).save(self.plan)
 
-    def start(self) -> BaseProcess:
+    def start(self, *options: str) -> BaseProcess:
         names = [word for one in self.sessions for word in ("--session", one.id)]
-        arguments = [str(self.plan), "--runs", str(self.runs), *names]
+        arguments = [str(self.plan), "--runs", str(self.runs), *names, *options]
         process = _server.Process(target=_main, args=(arguments, self.segment_bytes))
         process.start()
         return process
 
-    def run_to_end(self) -> int:
+    def run_to_end(self, *options: str) -> int:
         """Trains until the process ends by itself; returns its exit code."""
-        process = self.start()
+        process = self.start(*options)
         process.join(60)
         assert process.exitcode is not None
         return process.exitcode

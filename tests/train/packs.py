@@ -110,10 +110,15 @@ def session(
     return Session(experiment="test", trial=trial, seed=seed)
 
 
-def train(runs: Path, *sessions: Session, stop: Callable[[Pack], str | None] = lambda pack: None) -> Pack:
-    """Trains a pack until its end, or until `stop`, which looks at it between two iterations, says why not."""
+def train(
+    runs: Path,
+    *sessions: Session,
+    stop: Callable[[Pack], str | None] = lambda pack: None,
+    until: int | None = None,
+) -> Pack:
+    """Trains a pack to its end, to the frame `until`, or until `stop`, called between two iterations, says why not."""
     pack = Pack(sessions, open_directories(runs, sessions), _origin())
-    pack.run(lambda: stop(pack))
+    pack.run(lambda: stop(pack), until)
     return pack
 
 

@@ -129,6 +129,7 @@ class DstackBackend:
             folder=str(job.cwd.relative_to(code)) if job.cwd else PROJECT,
             path=tuple(str(Path(one).relative_to(code)) for one in job.path if Path(one).is_relative_to(code)),
             origin=tuple(_maker(job).origin),
+            until=job.until,
             results=self.launcher.results or "",
             seconds=self.launcher.hours * 3600,
             push_seconds=self.launcher.push_minutes * 60,

@@ -42,6 +42,7 @@ class HostTask(Task):
     folder: str = PROJECT
     path: tuple[str, ...] = ()
     origin: tuple[str, ...] = ()
+    until: int | None = None
     results: str = ""
     seconds: float = 86400.0
     push_seconds: float = 600.0
@@ -106,7 +107,7 @@ class HostTask(Task):
         if not self.results.startswith("/"):
             self._sync = Sync(Repository(self.results), runs, self.directories)
         maker = JobMaker(here / FOLDER / JOBS / PLAN, runs, code / self.file if self.file else None, self.origin)
-        job = maker.job_of(self.sessions, runs / self.directories[0])
+        job = maker.job_of(self.sessions, runs / self.directories[0], self.until)
         self.command, self.directory, self.cwd = job.command, str(job.directory), str(code / self.folder)
         paths = [*(str(code / one) for one in self.path), os.environ.get("PYTHONPATH", "")]
         self.environment = {**self.environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
@@ -118,8 +119,9 @@ class HostTask(Task):
         self.stop_child()
 
     def _ended(self) -> bool:
-        """Whether all sessions are done or failed, by their journals."""
-        return all(one.state() in ("done", "failed") for one in self._sessions)
+        """Whether all sessions have failed or have nothing left to train, by their journals."""
+        states = [one.read_state() for one in self._sessions]
+        return all(state.state == "failed" or state.reached(self.until) for state in states)
 
     def _copy_log(self) -> None:
         """Prints new lines of the session's log, for the log of the run."""

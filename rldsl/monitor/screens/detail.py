@@ -153,7 +153,7 @@ def _append_event(text: Text, event: Event, palette: Palette) -> None:
     timestamp = event.get("time")
     known = isinstance(timestamp, int | float)
     text.append(f"{time.strftime('%m-%d %H:%M:%S', time.localtime(timestamp)) if known else '?'} ", palette.dim)
-    colour = {"done": "success", "failed": "error", "stopped": "warning", "started": "primary"}
+    colour = {"done": "success", "failed": "error", "stopped": "warning", "paused": "warning", "started": "primary"}
     text.append(f"{event['event']:<10} ", palette.style(colour.get(event["event"], "foreground"), bold=True))
     fields = {name: field for name, field in event.items() if name not in ("time", "event")}
     text.append(" ".join(f"{name}={value(field)}" for name, field in fields.items()) + "\n")

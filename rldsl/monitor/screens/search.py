@@ -18,7 +18,7 @@ from rldsl.monitor.screens.base import WatchScreen
 from rldsl.monitor.session_index import SessionSnapshot
 from rldsl.monitor.session_tree import STATE_ORDER, Summary, summarize
 from rldsl.monitor.themes import palette_of
-from rldsl.monitor.varied_settings import VariedSettings
+from rldsl.report.varied_settings import VariedSettings
 from rldsl.report.words import amount, count, value
 
 

@@ -1,0 +1,109 @@
+"""What a search does next, as a pure function of its history: promote a trial, start a new one, wait, or end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from rldsl.plan.expand import count
+from rldsl.search.asha import Asha
+from rldsl.search.history import History
+from rldsl.search.objective import Objective
+from rldsl.spec.budget import SEARCH_SEEDS_FROM
+from rldsl.spec.experiment import Experiment
+from rldsl.spec.search import Asha as AshaMethod
+
+
+class Promote(NamedTuple):
+    """Train a paused trial on to this rung."""
+
+    trial: int
+    rung: int
+
+
+class StartNew(NamedTuple):
+    """Train a new trial, of this number, to the first rung."""
+
+    trial: int
+
+
+class Wait(NamedTuple):
+    """Nothing can be decided before a trial that is running has ended."""
+
+
+class Finished(NamedTuple):
+    """Nothing runs and there is nothing left to do."""
+
+
+Decision: TypeAlias = Promote | StartNew | Wait | Finished
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The rungs of a search, and the rule that promotes trials. Methods without early stopping have a single rung."""
+
+    trials: int
+    frames: tuple[int, ...]
+    """Frames of each rung; the last is the budget."""
+    seeds: tuple[tuple[int, ...], ...]
+    """Seeds of each rung, the same for every trial. Those of a rung include those of the rungs below."""
+    eta: int = 3
+    min_results: int = 6
+    stopping: bool = False
+    parallel: int | None = None
+    """Trials that may run at the same time; None: any number."""
+    objective: Objective = field(default_factory=Objective)
+
+    @property
+    def rungs(self) -> int:
+        return len(self.frames)
+
+    def until(self, rung: int) -> int | None:
+        """The frame at which sessions pause for a rung; None for the last one, which is the end of the budget."""
+        return self.frames[rung] if rung < self.rungs - 1 else None
+
+
+def decide(history: History, schedule: Schedule) -> Decision:
+    """The next decision. It is asked whenever there is room for another trial, and again until there is none."""
+    for trial in history.trials:
+        if trial.started is None and trial.failed is None:  # the driver was killed between `suggested` and `started`
+            return StartNew(trial.number)
+    running = sum(trial.running for trial in history.trials)
+    if schedule.parallel is not None and running >= schedule.parallel:
+        return Wait()
+    rule = Asha(schedule.rungs, schedule.eta, schedule.min_results, schedule.objective)
+    promoted = rule.continuation(history) if schedule.stopping else rule.promotion(history)
+    if promoted is None and len(history.trials) < schedule.trials:
+        return StartNew(len(history.trials))
+    if promoted is None and running:
+        return Wait()
+    if promoted is None and not schedule.stopping:
+        promoted = rule.last_promotion(history)
+    if promoted is None or promoted.reached is None:
+        return Finished()
+    return Promote(promoted.number, promoted.reached + 1)
+
+
+def schedule_of(experiment: Experiment) -> Schedule:
+    """The schedule of an experiment with a search."""
+    assert experiment.search is not None
+    method, budget = experiment.search.method, experiment.budget.frames
+    if not isinstance(method, AshaMethod):
+        seeds = tuple(experiment.session_seeds)
+        return Schedule(count(experiment), (budget,), (seeds,), parallel=getattr(method, "parallel", None))
+    frames = rung_frames(method.grace, method.eta, budget)
+    return Schedule(count(experiment), frames, _rung_seeds(experiment, (1,), len(frames)), method.eta, 2 * method.eta)
+
+
+def rung_frames(grace: int, eta: int, budget: int) -> tuple[int, ...]:
+    """grace * eta^k below the budget, and the budget."""
+    frames = [grace]
+    while frames[-1] < budget:
+        frames.append(frames[-1] * eta)
+    return (*frames[:-1], budget)
+
+
+def _rung_seeds(experiment: Experiment, counts: tuple[int, ...], rungs: int) -> tuple[tuple[int, ...], ...]:
+    """The first `counts[k]` seeds at rung k; the last count for all further rungs."""
+    first = SEARCH_SEEDS_FROM + experiment.seeds.first
+    return tuple(tuple(range(first, first + counts[min(rung, len(counts) - 1)])) for rung in range(rungs))
