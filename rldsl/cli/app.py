@@ -16,6 +16,7 @@ from typer.models import OptionInfo
 from rldsl.cli import commands
 from rldsl.cli.load import Declared, remember
 from rldsl.cli.options import Choice
+from rldsl.cli.plot import plot
 from rldsl.cli.watch import watch
 from rldsl.spec.errors import SpecError
 from rldsl.store.errors import StoreError
@@ -31,6 +32,8 @@ OF_A_FILE: tuple[Command, ...] = (
     commands.resume,
     commands.enjoy,
     commands.report,
+    plot,
+    commands.audit,
 )
 OF_RLDSL: tuple[Command, ...] = (
     commands.new,
@@ -40,6 +43,8 @@ OF_RLDSL: tuple[Command, ...] = (
     commands.envs,
     commands.launchers,
     commands.schema,
+    commands.results,
+    commands.references,
 )
 INTERRUPTED = 130
 
