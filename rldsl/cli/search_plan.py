@@ -7,7 +7,7 @@ from collections import Counter
 from rldsl.cli.tables import echo, escape
 from rldsl.plan.plan import Part, Plan, Row
 from rldsl.report.words import amount, count
-from rldsl.store.plan_file import RungCost, SearchCost
+from rldsl.store.plan_file import RungCost, SearchCost, StageCost
 
 ADVISED = (3, 4)
 """Trials per dimension that a search should have."""
@@ -26,6 +26,11 @@ def show_search(part: Part) -> None:
         echo(f"  {_frames(cost.total, cost)}")
     for number, rung in enumerate(cost.rungs):
         echo(f"  {_rung(number, rung)}")
+    for stage in cost.stages:
+        echo(f"  {_stage(stage)}")
+    if cost.stages and cost.expected is not None:
+        total = cost.expected + sum(stage.frames for stage in cost.stages)
+        echo(f"  all stages: {'about ' if cost.rungs else ''}{amount(total)} frames")
     if advice := _advice(cost):
         echo(f"  [yellow]{advice}[/yellow]")
 
@@ -41,6 +46,14 @@ def _rung(number: int, rung: RungCost) -> str:
     about = "" if number == 0 else "about "
     trials = count(round(rung.trials), "trial")
     return f"rung {number}: {about}{trials} to {amount(rung.frames)} frames, {count(rung.seeds, 'seed')} each"
+
+
+def _stage(stage: StageCost) -> str:
+    frames = f"{count(stage.seeds, 'seed')} each, {amount(stage.frames)} frames"
+    if stage.name == "validation":
+        best = count(stage.trials - 1, "best trial")
+        return f"then validation: {best} and the current settings, {frames}"
+    return f"then {stage.name}: {count(stage.trials, 'trial')} around the best, {frames}"
 
 
 def _advice(cost: SearchCost) -> str | None:

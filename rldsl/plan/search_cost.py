@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from bisect import insort
+from collections.abc import Iterator
 from statistics import fmean
 
 from rldsl.plan.points import count
 from rldsl.spec.experiment import Experiment
 from rldsl.spec.search import Asha
-from rldsl.store.plan_file import RungCost, SearchCost
+from rldsl.store.plan_file import RungCost, SearchCost, StageCost
 
 ORDERS = 20
 """Random orders of arrival that an expectation is the mean of."""
@@ -26,7 +27,18 @@ def search_cost(experiment: Experiment) -> SearchCost | None:
     axes = tuple(path for one in search.sampled_dimensions for path in one.paths[:1])
     total = None if "budget.frames" in search.paths() else trials * seeds * budget
     rungs = _rungs(search.method, trials, budget) if isinstance(search.method, Asha) else ()
-    return SearchCost(axes, getattr(search.method, "trials", trials), total, rungs)
+    return SearchCost(axes, getattr(search.method, "trials", trials), total, rungs, tuple(_stages(experiment)))
+
+
+def _stages(experiment: Experiment) -> Iterator[StageCost]:
+    """The stages after the first; those of a validation include the current settings."""
+    search, budget = experiment.search, experiment.budget.frames
+    assert search is not None
+    if (narrow := search.narrow) is not None:
+        yield StageCost("narrow", narrow.trials, narrow.seeds, narrow.trials * narrow.seeds * budget)
+    if search.validate_best is not None:
+        trials, seeds = search.validate_best + 1, len(experiment.seeds)
+        yield StageCost("validation", trials, seeds, trials * seeds * budget)
 
 
 def _rungs(method: Asha, trials: int, budget: int) -> tuple[RungCost, ...]:

@@ -77,6 +77,17 @@ class RungCost:
 
 
 @dataclass(frozen=True)
+class StageCost:
+    """A later stage of a staged search: all its trials train to the end."""
+
+    name: str
+    trials: int
+    seeds: int
+    frames: int
+    """Frames of all its sessions."""
+
+
+@dataclass(frozen=True)
 class SearchCost:
     """The size of a sampled search."""
 
@@ -86,6 +97,8 @@ class SearchCost:
     total: int | None
     """Frames if every trial trains to the end with all seeds; None if trials differ in their frames."""
     rungs: tuple[RungCost, ...] = ()
+    stages: tuple[StageCost, ...] = ()
+    """The stages after it; their frames are not part of `total` and `expected`."""
 
     @property
     def expected(self) -> int | None:
@@ -99,9 +112,9 @@ class SearchCost:
     @classmethod
     def of(cls, data: dict[str, Any]) -> SearchCost:
         """The cost that a plan file holds."""
-        return cls(
-            tuple(data["axes"]), data["samples"], data["total"], tuple(RungCost(**rung) for rung in data["rungs"])
-        )
+        rungs = tuple(RungCost(**rung) for rung in data["rungs"])
+        stages = tuple(StageCost(**stage) for stage in data["stages"])
+        return cls(tuple(data["axes"]), data["samples"], data["total"], rungs, stages)
 
 
 @dataclass(frozen=True)
