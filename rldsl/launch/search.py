@@ -69,7 +69,7 @@ class SearchDriver:
             self._adopt()
             return self._loop(stop)
         except BaseException:
-            self.backend.cancel()
+            self.backend.abort()
             raise
 
     def _loop(self, stop: StopSignals) -> SearchResult:
@@ -108,9 +108,9 @@ class SearchDriver:
     def _adopt(self) -> None:
         """Journals results that an earlier driver did not see, and follows sessions that it started and still run."""
         running = [trial for trial in self.history.trials if trial.running]
-        sessions = [item.planned for trial in running for item in self._items(trial)]
-        self.backend.adopt(sessions)
-        self.trials.follow([planned for planned in sessions if planned.id in self.backend.busy])
+        items = [item for trial in running for item in self._items(trial)]
+        self.backend.adopt([SearchPack([item.planned], item.until) for item in items])
+        self.trials.follow([item.planned for item in items if item.planned.id in self.backend.busy])
         for trial in running:
             self._collect(trial)
 

@@ -26,7 +26,7 @@ class Ended(NamedTuple):
 class SearchBackend(Protocol):
     """Runs packs. A session is busy from `start` or `adopt` until `poll` returns it."""
 
-    def adopt(self, sessions: Sequence[PlannedSession]) -> None:
+    def adopt(self, packs: Sequence[SearchPack]) -> None:
         """Takes over those of these sessions that an earlier driver of the same search started and that still run."""
 
     @property
@@ -54,3 +54,6 @@ class SearchBackend(Protocol):
 
     def cancel(self) -> None:
         """Asks all sessions to checkpoint and stop."""
+
+    def abort(self) -> None:
+        """Called if the driver fails: leaves no process behind that nobody waits for."""

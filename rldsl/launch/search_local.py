@@ -14,7 +14,6 @@ from rldsl.launch.jobs import Job, JobMaker
 from rldsl.launch.local import STOPPED, LocalRun, exit_reason
 from rldsl.launch.search_backend import Ended, SearchPack
 from rldsl.launch.stop import holder
-from rldsl.plan.existing import PlannedSession
 from rldsl.spec.launcher import Local
 from rldsl.store.files import TailReader, append_line
 from rldsl.store.processes import host_name, is_alive, start_time
@@ -50,8 +49,9 @@ class LocalSearchBackend:
         used = len(self.processes.running) + len(self.processes.waiting) + len(set(self._adopted.values()))
         return max(0, self.workers - used)
 
-    def adopt(self, sessions: Sequence[PlannedSession]) -> None:
+    def adopt(self, packs: Sequence[SearchPack]) -> None:
         """By the records of started processes, because a new process claims its sessions after some seconds only."""
+        sessions = [planned for pack in packs for planned in pack.sessions]
         wanted = {planned.id for planned in sessions}
         for line in TailReader(self.records).read_new():
             worker = json.loads(line)
@@ -92,6 +92,9 @@ class LocalSearchBackend:
     def cancel(self) -> None:
         self.processes.stop()
         self._signal_adopted(signal.SIGTERM)
+
+    def abort(self) -> None:
+        self.cancel()
 
     def _ended(self, id: str, job: Job) -> Ended:
         code = self.processes.exit_codes[job]

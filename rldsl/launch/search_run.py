@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rldsl.launch.code import FrozenCode, freeze
 from rldsl.launch.follow import stop_signals
 from rldsl.launch.search import SearchDriver, SearchResult
 from rldsl.launch.search_backend import SearchBackend
 from rldsl.launch.search_local import LocalSearchBackend
 from rldsl.launch.search_observer import SearchObserver
+from rldsl.launch.search_queue import QueueSearchBackend
 from rldsl.plan.overrides import Overridden
 from rldsl.search.failures import FailureRules
 from rldsl.search.identity import search_id
-from rldsl.spec.errors import SpecError
 from rldsl.spec.experiment import Experiment
 from rldsl.spec.launcher import Local
 from rldsl.store.search_dir import SearchDir
@@ -34,6 +35,8 @@ class SearchRequest:
     """Stop at the first trial that fails."""
     retry_failed: bool = False
     """Train failed trials again."""
+    code: FrozenCode | None = None
+    """The copy of the code that jobs of a queue run; None: a new one."""
 
     @property
     def experiment(self) -> Experiment:
@@ -43,6 +46,10 @@ class SearchRequest:
     def directory(self) -> SearchDir:
         """The directory of the search, whether it exists or not."""
         return SearchDir.of(self.runs, self.experiment.name, search_id(self.experiment))
+
+    def create_directory(self) -> SearchDir:
+        """Creates the directory of the search; in an existing one, writes an experiment that has changed."""
+        return SearchDir.create(self.runs, self.experiment, search_id(self.experiment), self.search.overrides)
 
     @property
     def rules(self) -> FailureRules:
@@ -56,9 +63,7 @@ def run_search(request: SearchRequest, observer: SearchObserver) -> SearchResult
     Raises `AlreadyRunning` if another process drives it.
     """
     with request.directory.claim(), stop_signals() as stop:
-        directory = SearchDir.create(
-            request.runs, request.experiment, search_id(request.experiment), request.search.overrides
-        )
+        directory = request.create_directory()
         driver = SearchDriver(directory, request.runs, _backend(request, directory), observer, request.rules)
         return driver.run(stop, retry_failed=request.retry_failed)
 
@@ -66,6 +71,7 @@ def run_search(request: SearchRequest, observer: SearchObserver) -> SearchResult
 def _backend(request: SearchRequest, directory: SearchDir) -> SearchBackend:
     experiment = request.experiment
     if not isinstance(experiment.launcher, Local):
-        raise SpecError(f"{experiment.name}: a search cannot run on {experiment.launcher.kind} yet; use --on local")
+        code = request.code or freeze(request.file, request.runs)
+        return QueueSearchBackend(request.runs, code, request.command, experiment.launcher)
     on_gpu = experiment.compute.device != "cpu"
     return LocalSearchBackend(directory, request.runs, request.file, request.command, experiment.launcher, on_gpu)
