@@ -11,7 +11,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -111,8 +110,8 @@ def test_a_search_that_is_killed_continues_as_if_nothing_had_happened(
         check_decisions(killed)
         check_sessions(killed)
         same += check_results(killed, undisturbed)
-        print(f"{method}: {dict(killer.kills)}")  # noqa: T201
-    print(f"{method}: {KILLS} kills in {searches} searches, {same} with the same order of results")  # noqa: T201
+        print(f"{method}: {dict(killer.kills)}")
+    print(f"{method}: {KILLS} kills in {searches} searches, {same} with the same order of results")
 
 
 def check_decisions(project: Project) -> None:
