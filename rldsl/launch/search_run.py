@@ -53,7 +53,8 @@ class SearchRequest:
 
     @property
     def rules(self) -> FailureRules:
-        return FailureRules(self.fail_fast, self.experiment.search and self.experiment.search.max_failures)
+        assert self.experiment.search is not None
+        return FailureRules(self.fail_fast, self.experiment.search.max_failures)
 
 
 def run_search(request: SearchRequest, observer: SearchObserver) -> SearchResult:
