@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rldsl.cli.options import Choice
 from rldsl.cli.run import INTERRUPTED, command, invocation
 from rldsl.cli.tables import echo, escape
+from rldsl.launch.follow import stop_signals
 from rldsl.launch.observer import FollowedSession
+from rldsl.launch.queues import Queues
 from rldsl.launch.search import SearchResult
+from rldsl.launch.search_detach import detach_search, find_driver, follow_driver
 from rldsl.launch.search_run import SearchRequest, run_search
+from rldsl.launch.search_state import search_dir
+from rldsl.plan.overrides import Overridden
 from rldsl.plan.plan import make_plan
 from rldsl.report.words import count, value
 from rldsl.search.failures import describe_failures, same_reason
@@ -24,18 +30,56 @@ def search(choice: Choice, runs: Path, *, on: str | None, detach: bool, fail_fas
     """Runs the searches of the file; returns the exit code of the command."""
     searches = choice.experiments(sampled=True, on=on)
     make_plan(searches)  # refuses experiments that cannot be told apart
-    code = 0
+    requests = [SearchRequest(one, runs, choice.file, invocation(), fail_fast, retry_failed) for one in searches]
+    return _detach(requests) if detach else _run(requests)
+
+
+def resume_searches(searches: Sequence[Overridden], runs: Path, file: Path, *, moved: bool, detach: bool) -> int:
+    """Continues those searches that were started: where they ran before, unless they are `moved` to a launcher."""
+    requests = []
     for one in searches:
-        request = SearchRequest(one, runs, choice.file, invocation(), fail_fast, retry_failed)
-        schedule = schedule_of(one.experiment)
-        display = SearchLines(one.experiment.name, schedule)
-        result = run_search(request, display)
+        if (directory := search_dir(one, runs)).exists():
+            launcher = one.experiment.launcher if moved else directory.experiment().launcher
+            experiment = one.experiment.model_copy(update={"launcher": launcher})
+            requests.append(SearchRequest(replace(one, experiment=experiment), runs, file, invocation()))
+    return _detach(requests) if detach else _run(requests)
+
+
+def _detach(requests: Sequence[SearchRequest]) -> int:
+    for request in requests:
+        record = detach_search(request)
+        kind = "process" if record.backend == "local" else f"{record.backend} job"
+        echo(f"{request.experiment.name}: {kind} {record.job_id} drives the search")
+    echo("`status` shows how it stands, `stop` ends it, `resume` continues it")
+    return 0
+
+
+def _run(requests: Sequence[SearchRequest]) -> int:
+    """Runs searches one after the other, or follows their detached drivers."""
+    code = 0
+    for request in requests:
+        display = SearchLines(request.experiment.name, schedule_of(request.experiment))
+        result = _run_or_follow(request, display)
         display.show_best(result.history)
         if result.outcome == "stopped":
             echo(f"stopped; nothing is lost: [bold]{command()}[/bold] continues")
             return INTERRUPTED
+        if result.outcome == "unfollowed":
+            echo(f"jobs keep running: `status` shows them, `stop` ends them, [bold]{command()}[/bold] continues")
+            return INTERRUPTED
         code = max(code, _show_failures(result))
     return code
+
+
+def _run_or_follow(request: SearchRequest, display: SearchLines) -> SearchResult:
+    queues = Queues(request.runs)
+    driver = find_driver(request.directory, queues)
+    queues.refuse_errors()
+    if driver.job is None or not driver.description:
+        return run_search(request, display)
+    echo(f"{request.experiment.name} is driven by {escape(driver.description)}; Ctrl-C leaves it running")
+    with stop_signals() as stop:
+        return follow_driver(driver, request.runs, display, stop)
 
 
 def _show_failures(result: SearchResult) -> int:
