@@ -33,6 +33,7 @@ from rldsl.spec.search import (
     Sobol,
     Statistic,
 )
+from rldsl.spec.stages import Narrow
 
 P = ParamSpec("P")
 
@@ -206,6 +207,30 @@ class ExperimentBuilder:
     def objective(self, statistic: Statistic = "mean", *, maximize: bool = True) -> ExperimentBuilder:
         """Sets how a search ranks its trials: by the mean, median, iqm or min of the scores of a trial's seeds."""
         return self._with_options("objective", objective=statistic, maximize=maximize)
+
+    @_checked
+    def narrow(
+        self,
+        trials: int = 8,
+        *,
+        seeds: int = 4,
+        best: int = 3,
+        margin: float = 0.1,
+        sampler: Literal["random", "sobol"] = "sobol",
+        seed: int = 0,
+    ) -> ExperimentBuilder:
+        """Adds a second stage to a search: trials on `seeds` other seeds, without early stopping.
+
+        Ranges reach from the lowest to the highest value of the `best` trials of the first stage, and further by
+        `margin` of the original range, on the scale of the axis; choices are those of the best trials.
+        """
+        stage = Narrow(trials=trials, seeds=seeds, best=best, margin=margin, sampler=sampler, seed=seed)
+        return self._with_options("narrow", narrow=stage)
+
+    @_checked
+    def validate(self, best: int = 3) -> ExperimentBuilder:
+        """Adds a last stage to a search: the best trials and the current settings on the experiment's own seeds."""
+        return self._with_options("validate", validate_best=best)
 
     @property
     def name(self) -> str:

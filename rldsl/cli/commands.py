@@ -68,12 +68,26 @@ def search(
     detach: given.Detach = False,
     fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first trial that fails.")] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Train failed trials again.")] = False,
+    validate: Annotated[
+        int | None,
+        typer.Option(
+            "--validate",
+            metavar="K",
+            min=1,
+            help="Then train the best K trials and the current settings on the experiment's own seeds.",
+        ),
+    ] = None,
+    write: Annotated[
+        Path | None, typer.Option("--write", metavar="FILE", help="Write the winner as an experiment file.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Let --write overwrite a file.")] = False,
     runs: given.Runs = RUNS,
 ) -> int:
     """Run the searches of the file, on seeds of their own. Ctrl-C checkpoints; the same command continues."""
-    from rldsl.cli.search import search
+    from rldsl.cli.search import SearchOptions, search
 
-    return search(choice, runs, on=on, detach=detach, fail_fast=fail_fast, retry_failed=retry_failed)
+    options = SearchOptions(fail_fast, retry_failed, validate, write, force)
+    return search(choice, runs, options, on=on, detach=detach)
 
 
 def status(
@@ -141,16 +155,57 @@ def enjoy(
 
 def report(
     choice: Choice,
+    more: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[SOURCE]...", help="More files, saved plans, run directories, or results folders."),
+    ] = None,
     runs: given.Runs = RUNS,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Also write a compact file for each trial.")
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Where to write; default: report, or the results folder itself."),
     ] = None,
+    experiments: given.Experiments = None,
 ) -> None:
-    """Show the scores of finished sessions, with n and an interval."""
-    from rldsl.cli.report_view import show_outcomes
-    from rldsl.report.outcome import outcomes
+    """Write BENCHMARKS.md, learning curves, report.html, CSV and JSON of everything that passes the audit.
 
-    show_outcomes(outcomes(choice.plan(sampled=False), Existing(runs)), out)
+    FILE is an experiment file, a saved plan, a run directory or a results folder. Of a search, show what it has found.
+    """
+    from rldsl.cli.report_view import show_report
+    from rldsl.cli.search_report import report_searches
+    from rldsl.cli.sources import Sources
+
+    if report_searches(choice, runs, out):
+        return
+
+    sources = Sources(runs, experiments, choice.only or ())
+    sources.add(choice.file, choice)
+    for source in more or ():
+        sources.add(source)
+    show_report(sources, out)
+
+
+def audit(
+    choice: Choice,
+    more: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[SOURCE]...", help="More files, saved plans, run directories, or results folders."),
+    ] = None,
+    runs: given.Runs = RUNS,
+    experiments: given.Experiments = None,
+    json: given.Json = False,
+) -> int:
+    """Check sessions or committed results against their experiments; a sentence for each reason to reject one.
+
+    FILE is an experiment file, a saved plan, a run directory or a results folder.
+    """
+    from rldsl.cli.audit import show_audit
+    from rldsl.cli.sources import Sources
+
+    sources = Sources(runs, experiments, choice.only or ())
+    sources.add(choice.file, choice)
+    for source in more or ():
+        sources.add(source)
+    return show_audit(sources, as_json=json)
 
 
 def list_(runs: given.Runs = RUNS, json: given.Json = False) -> None:
@@ -213,3 +268,42 @@ def schema() -> None:
     from rldsl.spec.experiment import Experiment
 
     print(json.dumps(Experiment.model_json_schema(), indent=2))  # noqa: T201
+
+
+def results(
+    action: Annotated[str, typer.Argument(metavar="add|check", help="Add finished sessions, or check the tables.")],
+    sources: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[SOURCE]...", help="For add: experiment files, saved plans or ids of sessions."),
+    ] = None,
+    only: given.Only = None,
+    plan: Annotated[Path | None, typer.Option("--plan", metavar="FILE", help="A saved plan.")] = None,
+    runs: given.Runs = RUNS,
+    results: Annotated[Path, typer.Option("--results", metavar="DIR", help="The results folder.")] = Path("results"),
+    experiments: given.Experiments = None,
+) -> int:
+    """Convert finished sessions that pass the audit into compact results, or check that tables and plots match them."""
+    from rldsl.cli.results import add_results, check_results
+    from rldsl.cli.sources import Sources
+
+    if action == "check":
+        return check_results([*map(str, sources or ())], results, experiments)
+    if action != "add":
+        raise SpecError(f"`rldsl results` has add and check, not {action}")
+    given_sources = [*(sources or ()), *([plan] if plan else ())]
+    if not given_sources:
+        raise SpecError("`rldsl results add` needs an experiment file, a saved plan or the id of a session")
+    found = Sources(runs, experiments or results.parent / "experiments", only or ())
+    for source in given_sources:
+        found.add(source)
+    return add_results(found, results)
+
+
+def references(
+    env: Annotated[str | None, typer.Argument(metavar="[ENV]", help="An environment, or a part of its id.")] = None,
+    json: given.Json = False,
+) -> None:
+    """List published scores and targets of environments, with source, frames, seeds and protocol."""
+    from rldsl.cli.references import show_references
+
+    show_references(env, as_json=json)

@@ -72,7 +72,9 @@ class Driver:
 
     directory: SearchDir
     job: QueuedJob | None = None
-    """Its newest driver that was detached."""
+    """The newest driver that was detached."""
+    first: SearchDir | None = None
+    """The first stage of the search, if this is a later one: they have the same driver."""
 
     @property
     def live(self) -> bool:
@@ -104,15 +106,16 @@ class Driver:
         return f"{self.job.record.backend} job {self.job.record.job_id}: {self.job.state.reason}"
 
 
-def find_driver(directory: SearchDir, queues: Queues) -> Driver:
-    """The driver of a search, with the state that its queue reports."""
-    record = newest_drivers(read_records(queues.runs)).get(str(directory.path.relative_to(queues.runs)))
-    return Driver(directory, None if record is None else queues.job(record))
+def find_driver(directory: SearchDir, queues: Queues, first: SearchDir | None = None) -> Driver:
+    """The driver of a search, with the state that its queue reports; `first` is the first stage of the search."""
+    path = (first or directory).path.relative_to(queues.runs)
+    record = newest_drivers(read_records(queues.runs)).get(str(path))
+    return Driver(directory, None if record is None else queues.job(record), first)
 
 
-def follow_driver(driver: Driver, runs: Path, observer: SearchObserver, stop: StopSignals) -> SearchResult:
-    """Reports what another process journals until it has ended or the user leaves; the queue is asked now and then."""
-    directory, schedule = driver.directory, schedule_of(driver.directory.experiment())
+def follow_driver(driver: Driver, request: SearchRequest, observer: SearchObserver, stop: StopSignals) -> SearchResult:
+    """Reports what a detached driver journals until it has ended or the user leaves; asks its queue now and then."""
+    directory, schedule = driver.directory, schedule_of(request.experiment)
     seen, asked = len(directory.events()), time.monotonic()
     while not stop.count:
         events = directory.events()
@@ -121,7 +124,7 @@ def follow_driver(driver: Driver, runs: Path, observer: SearchObserver, stop: St
         seen, history = len(events), History.of(events)
         observer.progress(history, ())
         if not driver.running and time.monotonic() >= asked + QUEUE_SECONDS:
-            driver, asked = find_driver(directory, Queues(runs)), time.monotonic()
+            driver, asked = find_driver(directory, Queues(request.runs), driver.first), time.monotonic()
         finished = isinstance(decide(history, schedule), Finished)
         if not driver.running and (finished or not driver.live):
             return SearchResult("finished" if finished else "stopped", history)

@@ -15,6 +15,7 @@ from rldsl.plan.plan import Plan, Row, make_plan
 from rldsl.search.history import History, TrialHistory
 from rldsl.search.identity import search_id
 from rldsl.search.schedule import Finished, Schedule, decide, schedule_of
+from rldsl.search.stages import narrow_experiment
 from rldsl.store.search_dir import SearchDir
 
 
@@ -38,16 +39,29 @@ def search_dir(one: Overridden, runs: Path) -> SearchDir:
 
 
 def search_states(searches: Sequence[Overridden], queues: Queues) -> list[SearchState]:
-    """The states of those searches that have been started."""
-    return [_state(directory, queues) for one in searches if (directory := search_dir(one, queues.runs)).exists()]
+    """The states of those searches, stage by stage, that have been started."""
+    return [
+        _state(stage, search_dir(one, queues.runs), queues) for one in searches for stage in _stages(one, queues.runs)
+    ]
 
 
-def _state(directory: SearchDir, queues: Queues) -> SearchState:
+def _stages(one: Overridden, runs: Path) -> Iterator[SearchDir]:
+    """The directories of the stages of a search that have been started."""
+    while (directory := search_dir(one, runs)).exists():
+        yield directory
+        experiment, history = directory.experiment(), History.of(directory.events())
+        finished = isinstance(decide(history, schedule_of(experiment)), Finished)
+        if not finished or experiment.search is None or experiment.search.narrow is None:
+            return
+        one = replace(one, experiment=narrow_experiment(one.experiment, history))
+
+
+def _state(directory: SearchDir, first: SearchDir, queues: Queues) -> SearchState:
     experiment = directory.experiment()
     schedule, history = schedule_of(experiment), History.of(directory.events())
     states = Counter(_trial_state(trial, schedule) for trial in history.trials)
     finished = isinstance(decide(history, schedule), Finished)
-    return SearchState(experiment.name, schedule.trials, states, finished, find_driver(directory, queues))
+    return SearchState(experiment.name, schedule.trials, states, finished, find_driver(directory, queues, first))
 
 
 def _trial_state(trial: TrialHistory, schedule: Schedule) -> str:
@@ -65,7 +79,7 @@ def started_plan(chosen: Sequence[Overridden], runs: Path) -> Plan:
         for one in chosen:
             if not one.experiment.sampled:
                 yield from make_plan([one]).rows()
-            elif (directory := search_dir(one, runs)).exists():
+            for directory in _stages(one, runs) if one.experiment.sampled else ():
                 yield from _started_rows(directory, runs)
 
     return Plan(make_plan(chosen).parts, rows)

@@ -19,7 +19,7 @@ from rldsl.spec.axes import (
     Uniform,
     plain,
 )
-from rldsl.spec.base import Count, Flag, Spec, Unique, unique
+from rldsl.spec.base import Count, Flag, NoHash, Spec, Unique, unique
 from rldsl.spec.methods import (
     EXAMPLES,
     Asha,
@@ -30,6 +30,7 @@ from rldsl.spec.methods import (
     Sampling,
     Sobol,
 )
+from rldsl.spec.stages import Narrow
 
 __all__ = [
     "EXAMPLES",
@@ -128,6 +129,12 @@ class Search(Spec, frozen=True):
     objective: Statistic = Field(default="mean", description="How the values of a trial's seeds become its value")
     maximize: Flag = Field(default=True, description="Whether higher values are better")
     max_failures: Count | None = Field(default=None, description="Failed trials that stop the search; None: never")
+    narrow: Annotated[Narrow | None, NoHash] = Field(
+        default=None, description="A second search around the best trials; None: there is no second stage"
+    )
+    validate_best: Annotated[Count | None, NoHash] = Field(
+        default=None, description="Trials that are trained on the experiment's own seeds in the end; None: none"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -139,6 +146,8 @@ class Search(Spec, frozen=True):
             raise ValueError(f"{drawn[0].paths[0]} is sampled: choose a method with {EXAMPLES}")
         if self.method.sampled and not self.sampled_dimensions:
             raise ValueError(f"{self.method.kind} has nothing to sample: every axis is a grid")
+        if not self.method.sampled and (self.narrow or self.validate_best):
+            raise ValueError(f"a grid has no best trials to go on with: choose a method with {EXAMPLES}")
         self._refuse_crossed_condition()
         if isinstance(self.method, Asha) and "budget.frames" in self.paths():
             raise ValueError("budget.frames cannot be an axis of asha: its rungs count frames")
