@@ -53,8 +53,8 @@ class SearchRequest:
 
     @property
     def rules(self) -> FailureRules:
-        search = self.experiment.search
-        return FailureRules(self.fail_fast, search.max_failures if search is not None else None)
+        assert self.experiment.search is not None
+        return FailureRules(self.fail_fast, self.experiment.search.max_failures)
 
 
 def run_search(request: SearchRequest, observer: SearchObserver) -> SearchResult:
