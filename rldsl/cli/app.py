@@ -16,6 +16,8 @@ from typer.models import OptionInfo
 from rldsl.cli import commands
 from rldsl.cli.load import Declared, remember
 from rldsl.cli.options import Choice
+from rldsl.cli.plot import plot
+from rldsl.cli.tensorboard import tensorboard
 from rldsl.cli.watch import watch
 from rldsl.spec.errors import SpecError
 from rldsl.store.errors import StoreError
@@ -31,6 +33,8 @@ OF_A_FILE: tuple[Command, ...] = (
     commands.resume,
     commands.enjoy,
     commands.report,
+    plot,
+    commands.audit,
 )
 OF_RLDSL: tuple[Command, ...] = (
     commands.new,
@@ -40,6 +44,9 @@ OF_RLDSL: tuple[Command, ...] = (
     commands.envs,
     commands.launchers,
     commands.schema,
+    commands.results,
+    commands.references,
+    tensorboard,
 )
 INTERRUPTED = 130
 

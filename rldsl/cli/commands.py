@@ -149,20 +149,57 @@ def enjoy(
 
 def report(
     choice: Choice,
+    more: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[SOURCE]...", help="More files, saved plans, run directories, or results folders."),
+    ] = None,
     runs: given.Runs = RUNS,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Also write a compact file for each trial.")
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Where to write; default: report, or the results folder itself."),
     ] = None,
+    experiments: given.Experiments = None,
 ) -> None:
-    """Show the scores of finished sessions, with n and an interval; of a search, what it has found."""
-    from rldsl.cli.report_view import show_outcomes
+    """Write BENCHMARKS.md, learning curves, report.html, CSV and JSON of everything that passes the audit.
+
+    FILE is an experiment file, a saved plan, a run directory or a results folder. Of a search, show what it has found.
+    """
+    from rldsl.cli.report_view import show_report
     from rldsl.cli.search_report import report_searches
-    from rldsl.report.outcome import outcomes
+    from rldsl.cli.sources import Sources
 
     if report_searches(choice, runs, out):
         return
 
-    show_outcomes(outcomes(choice.plan(sampled=False), Existing(runs)), out)
+    sources = Sources(runs, experiments, choice.only or ())
+    sources.add(choice.file, choice)
+    for source in more or ():
+        sources.add(source)
+    show_report(sources, out)
+
+
+def audit(
+    choice: Choice,
+    more: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[SOURCE]...", help="More files, saved plans, run directories, or results folders."),
+    ] = None,
+    runs: given.Runs = RUNS,
+    experiments: given.Experiments = None,
+    json: given.Json = False,
+) -> int:
+    """Check sessions or committed results against their experiments; a sentence for each reason to reject one.
+
+    FILE is an experiment file, a saved plan, a run directory or a results folder.
+    """
+    from rldsl.cli.audit import show_audit
+    from rldsl.cli.sources import Sources
+
+    sources = Sources(runs, experiments, choice.only or ())
+    sources.add(choice.file, choice)
+    for source in more or ():
+        sources.add(source)
+    return show_audit(sources, as_json=json)
 
 
 def list_(runs: given.Runs = RUNS, json: given.Json = False) -> None:
@@ -225,3 +262,42 @@ def schema() -> None:
     from rldsl.spec.experiment import Experiment
 
     print(json.dumps(Experiment.model_json_schema(), indent=2))  # noqa: T201
+
+
+def results(
+    action: Annotated[str, typer.Argument(metavar="add|check", help="Add finished sessions, or check the tables.")],
+    sources: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[SOURCE]...", help="For add: experiment files, saved plans or ids of sessions."),
+    ] = None,
+    only: given.Only = None,
+    plan: Annotated[Path | None, typer.Option("--plan", metavar="FILE", help="A saved plan.")] = None,
+    runs: given.Runs = RUNS,
+    results: Annotated[Path, typer.Option("--results", metavar="DIR", help="The results folder.")] = Path("results"),
+    experiments: given.Experiments = None,
+) -> int:
+    """Convert finished sessions that pass the audit into compact results, or check that tables and plots match them."""
+    from rldsl.cli.results import add_results, check_results
+    from rldsl.cli.sources import Sources
+
+    if action == "check":
+        return check_results([*map(str, sources or ())], results, experiments)
+    if action != "add":
+        raise SpecError(f"`rldsl results` has add and check, not {action}")
+    given_sources = [*(sources or ()), *([plan] if plan else ())]
+    if not given_sources:
+        raise SpecError("`rldsl results add` needs an experiment file, a saved plan or the id of a session")
+    found = Sources(runs, experiments or results.parent / "experiments", only or ())
+    for source in given_sources:
+        found.add(source)
+    return add_results(found, results)
+
+
+def references(
+    env: Annotated[str | None, typer.Argument(metavar="[ENV]", help="An environment, or a part of its id.")] = None,
+    json: given.Json = False,
+) -> None:
+    """List published scores and targets of environments, with source, frames, seeds and protocol."""
+    from rldsl.cli.references import show_references
+
+    show_references(env, as_json=json)

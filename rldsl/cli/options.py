@@ -42,6 +42,10 @@ Frames: TypeAlias = Annotated[
 ]
 Seeds: TypeAlias = Annotated[str | None, typer.Option("--seeds", metavar="N", help="Short for --set seeds.count=N.")]
 Runs: TypeAlias = Annotated[Path, typer.Option("--runs", metavar="DIR", help="The run directory.")]
+Experiments: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--experiments", metavar="DIR", help="Experiment files that results are checked against."),
+]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 FrozenPlan: TypeAlias = Annotated[
     Path | None, typer.Option("--plan", metavar="FILE", help="Run exactly this plan, as `plan --out FILE` wrote it.")

@@ -1,55 +1,98 @@
-"""The command `report`: scores as a table, and as files that can be committed."""
+"""The command `report`: scores as a table in the terminal, and the files of the report."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from rldsl.cli.sources import Sources
 from rldsl.cli.tables import echo, escape, table
-from rldsl.report.outcome import Outcome
+from rldsl.report.benchmark_files import ReportFiles
+from rldsl.report.benchmark_page import number
+from rldsl.report.benchmark_table import Benchmark, BenchmarkRow, make_benchmark
 from rldsl.report.words import amount, count, duration, value
-from rldsl.store.errors import writing
-from rldsl.store.files import replace_json
+
+PAGE = "BENCHMARKS.md"
+STYLES = {"solved": "green", "close": "yellow", "below": "red"}
+MOST_MISSING = 8
 
 
-def show_outcomes(outcomes: list[Outcome], out: Path | None) -> None:
-    """Prints a line for each trial; writes a compact file of each to the folder `out`."""
-    if not outcomes:
-        echo("no session with these settings is done yet")
+def show_report(sources: Sources, out: Path | None) -> None:
+    """Prints the scores, what was left out and why; writes the report into a folder."""
+    benchmark = make_benchmark(sources.entries, sources.results)
+    measured = [row for row in benchmark.rows if row.result is not None]
+    if measured:
+        _show_scores(measured)
+    show_rejected(benchmark)
+    _show_missing(benchmark)
+    if not measured:
+        echo("no session with these settings is done yet" if not benchmark.rejected else "nothing to report")
         return
-    names = ["experiment", "differs", "n", "score", "95%", "seeds", "target", "frames", "time"]
-    right = ("n", "score", "95%", "seeds", "target", "frames", "time")
-    table(names, [_cells(one) for one in outcomes], right=right)
-    echo(
-        "[dim]score: mean over seeds of the last 100 log points, each the mean of the last 100 training episodes[/dim]"
-    )
-    echo("[dim]95%: Student's t interval of the score; n of 3 or more; assumes that scores are about normal[/dim]")
-    for one in outcomes:
-        if seeds := ", ".join(map(str, one.seeds_without_episode)):
-            echo(f"{escape(one.row.experiment)} has no score: no episode ended with seed {seeds}")
-    if out is not None:
-        _write(outcomes, out)
+    files = report_files(benchmark, sources.folder, out)
+    echo(f"[dim]writing {files.page} ...[/dim]")
+    written = files.write()
+    echo(f"wrote {count(len(written), 'file')}: {files.page}, and in {files.folder} tables, plots and report.html")
 
 
-def _cells(one: Outcome) -> list[str]:
-    data = one.data()
-    seconds = [run.seconds for run in one.runs]
+def report_files(benchmark: Benchmark, results: Path | None, out: Path | None) -> ReportFiles:
+    """Where the files go: `out`; without it, for a results folder that folder, and the page beside it."""
+    listed = replace(benchmark, rows=[row for row in benchmark.rows if not row.entry.differs])
+    if out is None and results is not None:
+        return ReportFiles(listed, results, results.parent / PAGE)
+    folder = out or Path("report")
+    return ReportFiles(listed, folder, folder / PAGE)
+
+
+def _show_scores(rows: Sequence[BenchmarkRow]) -> None:
+    names = ["experiment", "differs", "status", "n", "score", "95% interval", "evaluation", "target", "frames", "time"]
+    table(names, [_cells(row) for row in rows], right=names[3:])
+    for row in rows:
+        assert row.result is not None
+        each = ", ".join(f"{one.seed}: {number(one.score)}" for one in row.result.sessions)
+        echo(f"[dim]{escape(_label(row))} by seed  {each}[/dim]")
+    echo("[dim]score: mean over seeds of the last 100 log points, each the mean of 100 training episodes[/dim]")
+
+
+def _cells(row: BenchmarkRow) -> list[str]:
+    assert row.result is not None
+    seconds = [one.seconds for one in row.result.sessions]
+    style = STYLES.get(row.status)
     return [
-        one.row.experiment,
-        escape(", ".join(f"{path} = {value(set_to)}" for path, set_to in one.row.differs.items())),
-        str(len(one.runs)),
-        "-" if data["score"] is None else f"{data['score']:.1f}",
-        "{:.1f} .. {:.1f}".format(*data["interval_95"]) if data["interval_95"] else "-",
-        " ".join(f"{score:.1f}" for score in sorted(one.scores)),
-        "" if data["target"] is None else f"{data['target']:g}",
-        amount(data["frames"]),
+        row.entry.experiment,
+        escape(_differs(row)),
+        f"[{style}]{row.status}[/{style}]" if style else row.status,
+        str(len(row.result.sessions)),
+        number(row.score),
+        f"{number(row.interval.low)} .. {number(row.interval.high)}" if row.interval else "",
+        number(row.evaluation),
+        "" if row.entry.target is None else f"{row.entry.target:g}",
+        amount(row.entry.frames),
         duration(sum(seconds) / len(seconds)),
     ]
 
 
-def _write(outcomes: list[Outcome], out: Path) -> None:
-    with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
-    for one in outcomes:
-        name = one.row.experiment.replace("/", "-") + (f"-{one.row.id}" if one.row.differs else "")
-        replace_json(out / f"{name}.json", one.data())
-    echo(f"wrote {count(len(outcomes), 'file')} to {out}")
+def show_rejected(benchmark: Benchmark) -> int:
+    """Prints each rejection of the audit; returns how many results were rejected."""
+    for row in benchmark.rejected:
+        for reason in row.rejections:
+            echo(f"[red]rejected[/red] {escape(_label(row))}: {escape(reason)}")
+    for one in benchmark.unknown:
+        echo(f"[red]rejected[/red] {escape(one.experiment)}: no experiment has this name")
+    return len(benchmark.rejected) + len(benchmark.unknown)
+
+
+def _show_missing(benchmark: Benchmark) -> None:
+    names = [_label(row) for row in benchmark.rows if row.status == "missing" and not row.rejections]
+    if names:
+        more = f" and {len(names) - MOST_MISSING:,} more" if len(names) > MOST_MISSING else ""
+        echo(f"missing: {escape(', '.join(names[:MOST_MISSING]))}{more}")
+
+
+def _label(row: BenchmarkRow) -> str:
+    differs = _differs(row)
+    return f"{row.entry.experiment} ({differs})" if differs else row.entry.experiment
+
+
+def _differs(row: BenchmarkRow) -> str:
+    return ", ".join(f"{path} = {value(set_to)}" for path, set_to in row.entry.differs.items())

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rldsl.monitor.directory_scan import DirectoryScanner
-from rldsl.monitor.varied_settings import VariedSettings
+from rldsl.report.varied_settings import VariedSettings
 from rldsl.spec.budget import SEARCH_SEEDS_FROM
 from rldsl.store.errors import StoreError
 from rldsl.store.journal import Event, Garbage, JournalReader

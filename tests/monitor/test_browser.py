@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +15,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from tests.browser import open_chromium
 from tests.monitor.conftest import SampleRuns
 from tests.project import until
 
 TOKEN = "open-sesame"
-QUIET = ("--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync")
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 @dataclass(frozen=True)
@@ -101,20 +98,9 @@ def test_the_url_is_printed(served: Served) -> None:
     assert re.search(rf"watching at {re.escape(served.url)}\?token={TOKEN}", served.output.read_text())
 
 
-def browser() -> str | None:
-    return next((path for name in BROWSERS if (path := shutil.which(name))), None)
-
-
 def test_the_monitor_works_in_chromium(served: Served, tmp_path: Path) -> None:
     """The page loads, draws the sessions, takes keys and shows the curves."""
-    path = browser()
-    if path is None:
-        warnings.warn("NO CHROMIUM: the monitor was not tried in a browser; `apt-get install chromium`", stacklevel=1)
-        pytest.skip("NO CHROMIUM: the monitor was not tried in a browser; `apt-get install chromium`")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", *QUIET])
+    with open_chromium() as chromium:
         page = chromium.new_page(viewport={"width": 1200, "height": 700})
         frames: list[str] = []
         page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: frames.append(_text(frame))))
@@ -126,7 +112,6 @@ def test_the_monitor_works_in_chromium(served: Served, tmp_path: Path) -> None:
         page.keyboard.press("2")
         _until_drawn(page, frames, "against frame")
         assert len(page.screenshot(path=tmp_path / "page.png")) > 10_000
-        chromium.close()
 
 
 def _text(frame: str | bytes) -> str:
