@@ -119,7 +119,7 @@ def _value_lines(value: Any, indent: str, prefix: str, end: str, force: bool) ->
     line = f"{indent}{prefix}{_value(value)}{end}"
     if len(line) <= WIDTH or not isinstance(value, dict | list | tuple):
         return [line]
-    opening, closing = {dict: "{}", list: "[]"}.get(type(value), "()")
+    opening, closing = {dict: ("{", "}"), list: ("[", "]")}.get(type(value), ("(", ")"))
     lines = [f"{indent}{prefix}{opening}"]
     for key, item in value.items() if isinstance(value, dict) else (("", item) for item in value):
         lines += _value_lines(item, indent + INDENT, f"{_value(key)}: " if isinstance(value, dict) else "", ",", False)

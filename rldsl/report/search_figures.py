@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rldsl.report.search_report import AxisColumn, SearchReport
 from rldsl.report.words import amount, duration
 from rldsl.store.errors import writing
@@ -59,10 +61,11 @@ def _parallel(report: SearchReport, axes: Axes) -> None:
     rows = [row for row in reversed(report.rows) if row.value is not None]
     values = [row.value for row in rows if row.value is not None]
     colours = ScalarMappable(Normalize(min(values), max(values)), COLOURS)
-    for row in rows:
+    rgba = colours.to_rgba(np.array(values))
+    for row, colour in zip(rows, rgba, strict=True):
         heights = [_height(column, row.number) for column in report.columns]
         best = report.best is not None and row.number == report.best.number
-        style: dict[str, Any] = {"color": HIGHLIGHT, "lw": 2.5} if best else {"color": colours.to_rgba(row.value or 0)}
+        style: dict[str, Any] = {"color": HIGHLIGHT, "lw": 2.5} if best else {"color": colour}
         axes.plot(range(len(heights)), heights, marker="o", ms=3, **{"lw": 1.0, "alpha": 0.9, **style})
     axes.set_xticks(range(len(report.columns)), [column.label for column in report.columns])
     axes.set_yticks([])
