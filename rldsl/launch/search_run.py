@@ -53,7 +53,8 @@ class SearchRequest:
 
     @property
     def rules(self) -> FailureRules:
-        return FailureRules(self.fail_fast, self.experiment.search and self.experiment.search.max_failures)
+        search = self.experiment.search
+        return FailureRules(self.fail_fast, search.max_failures if search is not None else None)
 
 
 def run_search(request: SearchRequest, observer: SearchObserver) -> SearchResult:
