@@ -72,7 +72,8 @@ def _settings(experiment: Experiment) -> Iterable[tuple[str, list[tuple[str, Any
     seeds = experiment.seeds
     yield ".seeds", [("", seeds.count), *([("first", seeds.first)] if seeds.first else [])]
     if experiment.target is not None:
-        yield ".target", [("", experiment.target.score)]
+        score = experiment.target.score
+        yield ".target", [("", int(score) if score.is_integer() else score)]
     if experiment.evaluation is not None:
         yield ".evaluate", _arguments(experiment.evaluation)
     if compute := _arguments(experiment.compute):
