@@ -20,6 +20,9 @@ COLOURS = "viridis"
 HIGHLIGHT = "#d55e00"
 """Vermillion of Okabe and Ito's palette, which everybody can tell from the colours of the values."""
 
+BELOW = -0.12
+"""Where a trial passes an axis that it does not have; the axis itself is from 0 to 1."""
+
 
 def write_figures(report: SearchReport, folder: Path, name: str) -> list[Path]:
     """Writes the figures that the search has data for; returns their paths."""
@@ -71,6 +74,8 @@ def _parallel(report: SearchReport, axes: Axes) -> None:
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.set_xlim(-0.2, len(report.columns) - 0.4)
+    inactive = any(row.number not in column.positions for row in rows for column in report.columns)
+    axes.set_ylim(BELOW - 0.05 if inactive else -0.05, 1.05)
     for x, column in enumerate(report.columns):
         axes.axvline(x, color="0.6", lw=0.8, zorder=0)
         for position, text in column.ticks.items():
@@ -84,7 +89,7 @@ def _parallel(report: SearchReport, axes: Axes) -> None:
 
 def _height(column: AxisColumn, trial: int) -> float:
     """The position of a trial between 0 and 1; below the axis if it does not have this axis."""
-    return _scaled(column, column.positions[trial]) if trial in column.positions else -0.12
+    return _scaled(column, column.positions[trial]) if trial in column.positions else BELOW
 
 
 def _scaled(column: AxisColumn, position: float) -> float:
