@@ -117,5 +117,3 @@ def _trials(sessions: Iterable[SessionDir]) -> Iterator[Result]:
 
 def _chosen(name: str, only: Sequence[str]) -> bool:
     return not only or any(name == one or name.endswith(f"/{one}") or name.startswith(f"{one}/") for one in only)
-
-

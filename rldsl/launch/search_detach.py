@@ -20,7 +20,7 @@ from rldsl.launch.queues import QueuedJob, Queues
 from rldsl.launch.search import SearchResult
 from rldsl.launch.search_observer import SearchObserver
 from rldsl.launch.search_queue import QUEUE_SECONDS
-from rldsl.launch.search_run import SearchRequest
+from rldsl.launch.search_run import SearchRequest, refuse_results_elsewhere
 from rldsl.search.history import History
 from rldsl.search.schedule import Finished, decide, schedule_of
 from rldsl.spec.launcher import Launcher
@@ -41,6 +41,7 @@ def detach_search(request: SearchRequest) -> JobRecord:
 
     Raises `AlreadyRunning` if it is driven already, or its driver is about to start.
     """
+    refuse_results_elsewhere(request.experiment)
     queues = Queues(request.runs)
     if driver := find_driver(request.directory, queues).description:
         raise AlreadyRunning(f"the search {request.directory.path.name} has a driver: {driver}")
