@@ -18,6 +18,7 @@ from rldsl.cli.compare import compare
 from rldsl.cli.load import Declared, remember
 from rldsl.cli.options import Choice
 from rldsl.cli.plot import plot
+from rldsl.cli.tensorboard import tensorboard
 from rldsl.cli.watch import watch
 from rldsl.spec.errors import SpecError
 from rldsl.store.errors import StoreError
@@ -47,6 +48,7 @@ OF_RLDSL: tuple[Command, ...] = (
     commands.results,
     commands.references,
     compare,
+    tensorboard,
 )
 INTERRUPTED = 130
 

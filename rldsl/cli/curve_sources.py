@@ -28,7 +28,7 @@ def sources(choice: Choice, more: Sequence[str], runs: Path) -> list[TrialCurves
         _refuse_overrides(choice)
     trials = {(one.experiment, one.trial): one for one in [*planned, *_selected(others, choice.only or ())]}
     if not trials:
-        raise SpecError(f"no session of {', '.join(names)} has been started")
+        raise SpecError(f"no session of {', '.join(names)} has been started in {runs}")
     return list(trials.values())
 
 
