@@ -121,8 +121,9 @@ def coverage(statistic: str) -> str:
     measured = json.loads((RESULTS / "coverage.json").read_text())[statistic]
     seeds = sorted({one["n"] for one in measured})
     cells = {(one["distribution"], one["method"], one["n"]): _coverage_cell(one) for one in measured}
-    kinds = sorted({(one["distribution"], one["method"]): None for one in measured}, key=lambda kind: kind[0])
-    rows = ([*kind, *(cells[*kind, n] for n in seeds)] for kind in kinds)
+    order = list(dict.fromkeys(one["distribution"] for one in measured))
+    kinds = dict.fromkeys((one["distribution"], one["method"]) for one in measured)
+    rows = ([*kind, *(cells[*kind, n] for n in seeds)] for kind in sorted(kinds, key=lambda kind: order.index(kind[0])))
     return table(("scores", "interval", *(f"n = {n}" for n in seeds)), rows)
 
 
