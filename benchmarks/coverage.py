@@ -126,10 +126,12 @@ class Simulation:
 
     def _bca(self, x: Floats) -> Ends:
         blocks = np.array_split(x, max(1, len(x) // 500))  # scipy holds all resamples in memory
-        ends = [
-            scipy.stats.bootstrap((x,), np.mean, axis=-1, n_resamples=self.resamples, method="BCa", rng=self.rng)
-            for x in blocks
-        ]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of intervals that are not defined; they count as misses
+            ends = [
+                scipy.stats.bootstrap((x,), np.mean, axis=-1, n_resamples=self.resamples, method="BCa", rng=self.rng)
+                for x in blocks
+            ]
         low, high = np.concatenate([one.confidence_interval for one in ends], axis=1)
         return low, high
 
@@ -189,15 +191,12 @@ def main() -> None:
     given = parser.parse_args()
     simulation = Simulation(given.simulations, given.resamples)
     measured: dict[str, Any] = {"seed": SEED, "simulations": given.simulations, "resamples": given.resamples}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scipy warns of BCa intervals that are not defined; they count as misses
-        for name in ("mean", "difference", "improvement"):
-            measured[name] = []
-            for row in getattr(simulation, name)():
-                measured[name].append(row)
-                print(name, *row.values(), flush=True)
-    lines = json.dumps(measured, indent=1)
-    given.out.write_text(lines + "\n")
+    for name in ("mean", "difference", "improvement"):
+        measured[name] = []
+        for row in getattr(simulation, name)():
+            measured[name].append(row)
+            print(name, *row.values(), flush=True)
+    given.out.write_text(json.dumps(measured, indent=1) + "\n")
 
 
 if __name__ == "__main__":
