@@ -173,7 +173,8 @@ def _quantiles(values: Floats) -> Ends:
 
 def _row(distribution: str, n: int, method: str, ends: Ends, truth: float, spread: float) -> dict[str, Any]:
     low, high = ends
-    coverage, width = np.mean((low <= truth) & (truth <= high)), np.median(high - low) / spread
+    with np.errstate(invalid="ignore"):  # ends may both be infinite
+        coverage, width = np.mean((low <= truth) & (truth <= high)), np.median(high - low) / spread
     return {
         "distribution": distribution,
         "n": n,
