@@ -9,6 +9,7 @@
 | `<!-- speed -->` ... `<!-- end of speed -->` | training speed, from results/speed.json |
 | `<!-- environments -->` ... `<!-- end of environments -->` | stepping speed, from results/environments.json |
 | `<!-- ablation -->` ... `<!-- end of ablation -->` | speed with and without own kernels, from results/ablation.json |
+| `<!-- coverage of the mean -->` ..., `difference`, `improvement` | coverage of intervals, from results/coverage.json |
 | `<!-- ratio: ppo-cartpole sb3 -->9.1<!-- end -->` | one ratio of results/speed.json, inside a sentence |
 """
 
@@ -18,6 +19,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +116,22 @@ def ablation() -> str:
     return table(("workload", "default, frames/s", "`RLDSL_PRODUCTS=torch`, frames/s", "ratio"), rows)
 
 
+def coverage(statistic: str) -> str:
+    """One row per distribution and interval in results/coverage.json: how often it contains the truth, its width."""
+    measured = json.loads((RESULTS / "coverage.json").read_text())[statistic]
+    seeds = sorted({one["n"] for one in measured})
+    cells = {(one["distribution"], one["method"], one["n"]): _coverage_cell(one) for one in measured}
+    order = list(dict.fromkeys(one["distribution"] for one in measured))
+    kinds = dict.fromkeys((one["distribution"], one["method"]) for one in measured)
+    rows = ([*kind, *(cells[*kind, n] for n in seeds)] for kind in sorted(kinds, key=lambda kind: order.index(kind[0])))
+    return table(("scores", "interval", *(f"n = {n}" for n in seeds)), rows)
+
+
+def _coverage_cell(measured: dict[str, Any]) -> str:
+    width = "∞" if measured["width"] is None else f"{measured['width']:.1f}"
+    return f"{100 * measured['coverage']:.0f}% ({width})"
+
+
 def commands() -> str:
     """A section per command: its help, its arguments and its options. Options that commands share come first."""
     app = typer.Typer(add_completion=False)
@@ -198,6 +216,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed": speed,
     "environments": environments,
     "ablation": ablation,
+    "coverage of the mean": partial(coverage, "mean"),
+    "coverage of the difference": partial(coverage, "difference"),
+    "coverage of the improvement": partial(coverage, "improvement"),
     "commands": commands,
 }
 

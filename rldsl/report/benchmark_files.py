@@ -79,7 +79,9 @@ class ReportFiles:
             for path, panel in self.figures().values()
             for suffix in FORMATS
         }
-        wrong += [f"{path} does not match the results" for path, digest in expected.items() if digest_in(path) != digest]
+        wrong += [
+            f"{path} does not match the results" for path, digest in expected.items() if digest_in(path) != digest
+        ]
         plots = self.folder / "plots"
         extra = [path for path in sorted(plots.glob("*")) if path not in expected]
         return [*wrong, *(f"{path} shows no result" for path in extra)]

@@ -95,9 +95,7 @@ class BenchmarkRow:
             np.mean([scores.strength(one) for one in strengths]),
             np.mean([scores.max_strength(one) for one in strengths]),
             np.mean([scores.final_strength(one) for one in strengths]),
-            np.mean(
-                [scores.sample_efficiency(one, curve.frame) for one, curve in zip(strengths, curves, strict=True)]
-            ),
+            np.mean([scores.sample_efficiency(one, curve.frame) for one, curve in zip(strengths, curves, strict=True)]),
             np.mean([scores.stability(one) for one in strengths]),
             scores.consistency(list(join(curves).seeds - self.random)),
         ]
