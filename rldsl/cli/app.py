@@ -17,6 +17,7 @@ from rldsl.cli import commands
 from rldsl.cli.load import Declared, remember
 from rldsl.cli.options import Choice
 from rldsl.cli.plot import plot
+from rldsl.cli.sync import sync
 from rldsl.cli.tensorboard import tensorboard
 from rldsl.cli.watch import watch
 from rldsl.spec.errors import SpecError
@@ -47,6 +48,7 @@ OF_RLDSL: tuple[Command, ...] = (
     commands.results,
     commands.references,
     tensorboard,
+    sync,
 )
 INTERRUPTED = 130
 

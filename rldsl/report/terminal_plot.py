@@ -27,7 +27,7 @@ def terminal_plot(panel: Panel, width: int = WIDTH, height: int = HEIGHT) -> lis
 
     lines = [line.thinned(4 * width) for line in panel.lines if len(line.x)]
     window = whole_window(lines, panel.target, log=False)
-    title = Text.assemble((panel.title, "bold"), f"  {', '.join([panel.metric, *_remarks(panel)])}")
+    title = Text.assemble((panel.title, "bold"), f"  {', '.join(_remarks(panel))}")
     if window is None:
         return [title, Text("  no log point yet", "dim")]
     raster = draw(lines, window, width, height)
@@ -40,8 +40,8 @@ def terminal_plot(panel: Panel, width: int = WIDTH, height: int = HEIGHT) -> lis
 
 
 def _remarks(panel: Panel) -> list[str]:
-    """What is said of the lines; bands are not drawn here."""
-    return [remark for remark in (panel.note, panel.smoothing) if remark]
+    """What is shown; bands are not drawn here."""
+    return [remark for remark in (f"{panel.metric} by {panel.axis.name}", panel.note, panel.smoothing) if remark]
 
 
 def _row(raster: Raster, row: int, label: float | None, dashed: bool, lines: Sequence[Line]) -> Text:
