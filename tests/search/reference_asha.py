@@ -7,7 +7,6 @@ trials is limited.
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass, field
 
 WORST = float("-inf")
@@ -112,7 +111,3 @@ class ReferenceStopping:
         if len(here) < self.min_results or better + 1 <= len(here) / self.eta:
             self.continues.append((trial, rung))
 
-
-def scores(random_state: random.Random, levels: int) -> float:
-    """A score out of few, so that ties are common."""
-    return float(random_state.randrange(levels))
