@@ -104,7 +104,7 @@ class BenchmarkPage:
 
     def _reference_list(self) -> Iterator[str]:
         if self.references:
-            yield "## References\n\nOf all published scores of an algorithm, the one with the closest protocol is shown.\n"
+            yield "## References\n\nThe published score of the algorithm with the closest protocol.\n"
             yield "\n".join(f"{index}. {cited(one)}" for index, one in enumerate(self.references, 1)) + "\n"
 
 

@@ -116,7 +116,7 @@ def test_the_page_has_scores_seeds_reference_missing_and_rejected(benchmark: Ben
     page = ReportFiles(benchmark, tmp_path / "results", tmp_path / "BENCHMARKS.md").texts()[tmp_path / "BENCHMARKS.md"]
     assert "| CartPole-v1 | PPO | cartpole/ppo | below | 100.0 | 75.2 .. 124.8 | 100.0, 90.0, 110.0 | 3 |" in page
     assert "[data](results/classic/cartpole-ppo.json)" in page
-    assert "1. PPO in CartPole-v1, 200k frames, 4 seeds, training, last 100 log points: SLM-Lab v5" in page
+    assert "1. PPO in CartPole-v1, 100k frames, 1 seed, final evaluation: rl-baselines3-zoo" in page
     assert "- Acrobot-v1: acrobot/ppo" in page
     assert "| cartpole/b | seed 3 is missing |" in page
     assert "![Learning curves in CartPole-v1](results/plots/classic-cartpole-v1.svg)" in page
@@ -140,7 +140,7 @@ def test_tables_for_programs(benchmark: Benchmark, tmp_path: Path) -> None:
     assert third["rejections"] == "seed 3 is missing"
     data = json.loads((tmp_path / "out" / "benchmarks.json").read_text())
     (row,) = data["rows"]
-    assert row["reference"]["protocol"] == "training, last 100 log points"
+    assert row["reference"]["protocol"] == "final evaluation"
     assert row["final_strength"] == pytest.approx(100.0 - row["random"])
     assert data["missing"] == ["acrobot/ppo"]
     assert data["rejected"] == {"cartpole/b": ["seed 3 is missing"]}
