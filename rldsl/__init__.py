@@ -1,7 +1,7 @@
 """Deep reinforcement learning experiments as code."""
 
 from rldsl.api import Run, load_policy, load_runs, run
-from rldsl.builders.axes import choice, grid, int_uniform, log_uniform, uniform, zipped
+from rldsl.builders.axes import choice, grid, int_uniform, log_uniform, logit_uniform, uniform, when, zipped
 from rldsl.builders.experiment import experiment
 from rldsl.cli import main
 from rldsl.spec.agent import A2C, PPO, SIL, Agent, Random, Reinforce, Sarsa
@@ -63,9 +63,11 @@ __all__ = [
     "load_policy",
     "load_runs",
     "log_uniform",
+    "logit_uniform",
     "main",
     "run",
     "uniform",
+    "when",
     "zipped",
 ]
 

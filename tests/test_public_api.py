@@ -28,7 +28,7 @@ NAMES = """
 A2C Adam AdamW Agent Atari Box2D Classic Constant Conv Cosine CrossQ DQN Dstack Environment Experiment Exponential
 Gym Launcher Linear Local MLP MuJoCo Net Optimizer PPO Playground Prioritized RMSprop Random Recurrent Reinforce Run
 SAC SIL Sarsa Schedule Slurm SpecError Steps Wrapper choice experiment grid int_uniform load_policy load_runs
-log_uniform main run uniform zipped
+log_uniform logit_uniform main run uniform when zipped
 """
 
 EXTEND = """

@@ -15,9 +15,9 @@ from rldsl.api.runs import Run
 from rldsl.builders.experiment import ExperimentBuilder
 from rldsl.launch.select import TRAIN, select_sessions
 from rldsl.plan.existing import Existing, PlannedSession
-from rldsl.plan.overrides import Assignment, Options, apply
+from rldsl.plan.overrides import Assignment, Options, Overridden, apply
 from rldsl.plan.packs import make_packs
-from rldsl.plan.plan import Plan, make_plan
+from rldsl.plan.plan import make_plan
 from rldsl.spec.errors import SpecError
 from rldsl.spec.experiment import Experiment
 
@@ -41,41 +41,52 @@ def run(
 
     An exception in an agent or environment is raised here, so `breakpoint()` and debuggers work. Ctrl-C finishes the
     iteration, writes a checkpoint and raises `KeyboardInterrupt`; a second Ctrl-C interrupts at once.
+
+    A search is run as by the command `search`: a trial that raises an exception has failed, and the search continues.
     """
-    plan = _plan(experiments, frames, seeds, overrides or {})
+    from rldsl.api.search import search_in_process
+
+    chosen = _overridden(experiments, frames, seeds, overrides or {})
+    plan = make_plan([one for one in chosen if not one.experiment.sampled])
     directory = Path(runs)
     pending = select_sessions(plan, Existing(directory), (*TRAIN, "failed")).sessions
-    with _noted_interrupt() as interrupt, _kept_torch_threads():
+    found: list[str] = []
+    with noted_interrupt() as interrupt, _kept_torch_threads():
         for pack in make_packs(pending, processes=1):
-            _train(pack, directory, interrupt, verbose)
+            train_pack(pack, directory, interrupt, verbose)
             if interrupt.reason is not None:
                 raise KeyboardInterrupt
-    return [Run(directory / planned.directory) for planned in Existing(directory).sessions(plan)]
+        for one in chosen:
+            if one.experiment.sampled:
+                found += search_in_process(one, directory, interrupt, verbose)
+    trained = [planned.directory for planned in Existing(directory).sessions(plan)]
+    return [Run(directory / session) for session in dict.fromkeys([*trained, *found])]
 
 
-def _plan(
+def _overridden(
     experiments: Sequence[ExperimentBuilder | Experiment],
     frames: float | None,
     seeds: int | None,
     overrides: Mapping[str, Any],
-) -> Plan:
+) -> list[Overridden]:
     if not experiments:
         raise SpecError("run needs an experiment")
     built = [one.build() if isinstance(one, ExperimentBuilder) else one for one in experiments]
     for one in built:
         if not isinstance(one, Experiment):
             raise SpecError(f"run(...) takes experiments, not a {type(one).__name__}: write run(a, b)")
-        if one.sampled:
-            raise SpecError(f"{one.name} is a search: use the command search")
     given = [Assignment(path, value, f"--set {path}={value}") for path, value in overrides.items()]
     if frames is not None:
         given.append(Assignment("budget.frames", frames, f"--frames {frames}"))
     if seeds is not None:
         given.append(Assignment("seeds.count", seeds, f"--seeds {seeds}"))
-    return make_plan(apply(built, [Options(given)] if given else []))
+    return apply(built, [Options(given)] if given else [])
 
 
-def _train(pack: Sequence[PlannedSession], runs: Path, interrupt: _Interrupt, verbose: bool) -> None:
+def train_pack(
+    pack: Sequence[PlannedSession], runs: Path, interrupt: Interrupt, verbose: bool, until: int | None = None
+) -> None:
+    """Trains sessions together in this process, to the end or up to a frame."""
     from rldsl.store.provenance import collect
     from rldsl.train.pack import Pack, open_directories
 
@@ -87,23 +98,23 @@ def _train(pack: Sequence[PlannedSession], runs: Path, interrupt: _Interrupt, ve
         names = ", ".join(dict.fromkeys(session.experiment for session in sessions))
         seeds = ", ".join(str(session.seed) for session in sessions)
         print(f"training {names}, seed{'s' if len(sessions) > 1 else ''} {seeds}", flush=True)  # noqa: T201
-    Pack(sessions, directories, origin).run(lambda: interrupt.reason)
+    Pack(sessions, directories, origin).run(lambda: interrupt.reason, until)
     if verbose:
         for directory in directories:
             trained = Run(directory.path)
             print(f"{trained.state}: {trained.experiment} seed {trained.seed}, return {trained.score:.1f}")  # noqa: T201
 
 
-class _Interrupt:
+class Interrupt:
     """Why training should stop after the present iteration; None: it should not."""
 
     reason: str | None = None
 
 
 @contextmanager
-def _noted_interrupt() -> Iterator[_Interrupt]:
+def noted_interrupt() -> Iterator[Interrupt]:
     """Inside, the first Ctrl-C is noted and the next one raises. Only the main thread may handle signals."""
-    interrupt = _Interrupt()
+    interrupt = Interrupt()
     if threading.current_thread() is not threading.main_thread():
         yield interrupt
         return

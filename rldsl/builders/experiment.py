@@ -5,12 +5,13 @@ Every method returns a new, validated builder.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, Concatenate, Literal, ParamSpec
 
-from rldsl.builders.axes import Zipped
+from rldsl.builders.axes import Axes, When
+from rldsl.builders.dimensions import make_dimensions
 from rldsl.spec.agent import Agent
 from rldsl.spec.base import Spec
 from rldsl.spec.budget import SEARCH_SEEDS_FROM, Budget, Evaluation, Seeds, Target
@@ -19,23 +20,22 @@ from rldsl.spec.environment import Environment
 from rldsl.spec.errors import SpecError, line_of_user
 from rldsl.spec.experiment import Experiment, name_problem
 from rldsl.spec.launcher import Launcher, Local
-from rldsl.spec.paths import assign, resolve, unknown_path
 from rldsl.spec.search import (
+    EXAMPLES,
     Asha,
     Axis,
     Dimension,
     Exhaustive,
-    Grid,
     Method,
     Nevergrad,
     RandomSearch,
     Search,
+    Sobol,
+    Statistic,
 )
+from rldsl.spec.stages import Narrow
 
 P = ParamSpec("P")
-
-PARTS: Mapping[str, type[Spec]] = {"agent": Agent, "env": Environment, "budget": Budget, "evaluation": Evaluation}
-"""The parts of an experiment that can be an axis, as a whole or by one of their fields."""
 
 
 def _checked(
@@ -69,7 +69,10 @@ class ExperimentBuilder:
     chosen_target: Target | None = None
     evaluation: Evaluation | None = None
     chosen_compute: Compute = field(default_factory=Compute)
-    chosen_search: Search | None = None
+    dimensions: tuple[Dimension, ...] = ()
+    method: Method | None = None
+    search_options: Mapping[str, Any] = field(default_factory=dict)
+    searched_at: str | None = None
     launcher: Launcher = field(default_factory=Local)
     where: str | None = None
 
@@ -137,44 +140,106 @@ class ExperimentBuilder:
         return replace(self, label=name)
 
     @_checked
-    def search(self, /, *zips: Zipped | Mapping[str, Axis], **axes: Axis) -> ExperimentBuilder:
-        """Adds search axes. If all of them are grids, every point is trained; otherwise points are sampled at random.
+    def search(self, /, *groups: Axes | When, **axes: Axis) -> ExperimentBuilder:
+        """Sets search axes. If all of them are grids, every point is trained; otherwise choose a method as well.
 
-        An axis is given by its field (`gamma=uniform(0.9, 0.99)`) or by a path in a dictionary
-        (`{"agent.net.hidden": grid((64, 64), (256, 256))}`). `env` and `agent` can be axes as well.
+        An axis is given by its field (`gamma=uniform(0.9, 0.99)`), by a path in a dictionary
+        (`{"agent.net.hidden": grid((64, 64), (256, 256))}`), with others in `zipped(...)`, or for one choice of
+        another axis in `when(...)`. `env` and `agent` can be axes as well.
         """
-        dimensions = tuple(self._dimensions(zips, axes))
-        if not dimensions:
-            raise SpecError(".search needs an axis, such as gamma=uniform(0.9, 0.99)")
-        drawn = any(not isinstance(dimension.axis, Grid) for dimension in dimensions)
-        method = RandomSearch() if drawn else Exhaustive()
-        return replace(self, chosen_search=Search(dimensions=dimensions, method=method))
+        dimensions = make_dimensions(self._parts(), groups, axes)
+        all_grids = all(dimension.is_grid for dimension in dimensions)
+        method = Exhaustive() if all_grids else None
+        new = replace(self, dimensions=dimensions, method=method, search_options={}, searched_at=line_of_user())
+        new._check_search()
+        return new
 
     @_checked
-    def random(self, trials: int = 16, seed: int = 0) -> ExperimentBuilder:
-        """Samples `trials` trials at random."""
-        return self._sampled_by(RandomSearch(trials=trials, seed=seed))
+    def random(self, trials: int = 16, seed: int = 0, *, max_failures: int | None = None) -> ExperimentBuilder:
+        """Samples trials at random. The search stops after `max_failures` failed trials."""
+        return self._by(RandomSearch(trials=trials, seed=seed), max_failures)
 
     @_checked
-    def asha(self, trials: int = 16, *, grace: float, eta: int = 3, seed: int = 0) -> ExperimentBuilder:
-        """Samples trials at random; all train for `grace` frames, and one in `eta` is promoted at each rung."""
-        return self._sampled_by(
-            Asha.parse({"kind": "asha", "trials": trials, "grace": grace, "eta": eta, "seed": seed})
-        )
+    def sobol(self, trials: int = 16, seed: int = 0, *, max_failures: int | None = None) -> ExperimentBuilder:
+        """Samples trials from a scrambled Sobol sequence, which covers the axes evenly."""
+        return self._by(Sobol(trials=trials, seed=seed), max_failures)
 
     @_checked
-    def nevergrad(self, trials: int = 16, optimizer: str = "NGOpt", seed: int = 0) -> ExperimentBuilder:
-        """Lets a Nevergrad optimizer choose each trial based on the scores of earlier ones."""
-        return self._sampled_by(Nevergrad(trials=trials, optimizer=optimizer, seed=seed))
+    def nevergrad(
+        self,
+        optimizer: str = "NGOpt",
+        *,
+        trials: int = 16,
+        seed: int = 0,
+        parallel: int = 4,
+        max_failures: int | None = None,
+    ) -> ExperimentBuilder:
+        """Lets a Nevergrad optimizer choose each trial from the results so far, with `parallel` trials in flight."""
+        method = Nevergrad(optimizer=optimizer, trials=trials, seed=seed, parallel=parallel)
+        return self._by(method, max_failures)
+
+    @_checked
+    def asha(
+        self,
+        trials: int = 16,
+        *,
+        grace: float | None = None,
+        eta: int = 3,
+        seeds: tuple[int, ...] = (1,),
+        stopping: bool = False,
+        sampler: Literal["random", "sobol"] = "random",
+        min_results: int | None = None,
+        last: int = 100,
+        seed: int = 0,
+        max_failures: int | None = None,
+    ) -> ExperimentBuilder:
+        """Samples trials and promotes the best 1/eta of each rung, resuming them from their checkpoints.
+
+        The first rung is at `grace` frames (10% of the budget); rungs grow by `eta`. `seeds=(1, 2, 4)` trains more
+        seeds of a trial on higher rungs. A rung needs `min_results` results (2 * eta) before its best are promoted; a
+        trial's value is the mean of its `last` log points. With `stopping`, trials are stopped instead of paused.
+        """
+        settings = {"grace": grace, "eta": eta, "seeds": seeds, "stopping": stopping, "sampler": sampler}
+        settings |= {"min_results": min_results, "last": last, "trials": trials, "seed": seed}
+        return self._by(Asha.parse({"kind": "asha", **settings}), max_failures)
+
+    @_checked
+    def objective(self, statistic: Statistic = "mean", *, maximize: bool = True) -> ExperimentBuilder:
+        """Sets how a search ranks its trials: by the mean, median, iqm or min of the scores of a trial's seeds."""
+        return self._with_options("objective", objective=statistic, maximize=maximize)
+
+    @_checked
+    def narrow(
+        self,
+        trials: int = 8,
+        *,
+        seeds: int = 4,
+        best: int = 3,
+        margin: float = 0.1,
+        sampler: Literal["random", "sobol"] = "sobol",
+        seed: int = 0,
+    ) -> ExperimentBuilder:
+        """Adds a second stage to a search: trials on `seeds` other seeds, without early stopping.
+
+        Ranges reach from the lowest to the highest value of the `best` trials of the first stage, and further by
+        `margin` of the original range, on the scale of the axis; choices are those of the best trials.
+        """
+        stage = Narrow(trials=trials, seeds=seeds, best=best, margin=margin, sampler=sampler, seed=seed)
+        return self._with_options("narrow", narrow=stage)
+
+    @_checked
+    def validate(self, best: int = 3) -> ExperimentBuilder:
+        """Adds a last stage to a search: the best trials and the current settings on the experiment's own seeds."""
+        return self._with_options("validate", validate_best=best)
 
     @property
     def name(self) -> str:
         """`hopper/ppo`, `hopper/ppo-search`, or the name set by `.named`."""
         if self.label is not None:
             return self.label
-        parts = [] if self.chosen_agent is None or "agent" in self._axis_paths() else [self.chosen_agent.kind]
-        if self.chosen_search is not None:
-            parts.append("search" if self.chosen_search.method.sampled else "grid")
+        parts = [] if self.chosen_agent is None or self._values_of("agent") else [self.chosen_agent.kind]
+        if self.dimensions:
+            parts.append("search" if self.method is None or self.method.sampled else "grid")
         return f"{self.base}/{'-'.join(parts)}" if parts else self.base
 
     @_checked
@@ -183,11 +248,15 @@ class ExperimentBuilder:
 
     def build(self) -> Experiment:
         """The complete experiment; raises SpecError if a required part is missing."""
-        required = {"env": self.chosen_env, "agent": self.chosen_agent, "frames": self.has_frames or None}
+        parts = self._parts()
+        for name in ("agent", "env"):  # a part that is an axis needs no other value
+            if parts[name] is None and (values := self._values_of(name)):
+                parts[name] = values[0]
+        required = {"env": parts["env"], "agent": parts["agent"], "frames": self.has_frames or None}
         if missing := [f".{method}(...)" for method, value in required.items() if value is None]:
             calls = " and ".join(missing)
             raise SpecError(f"experiment {self.name!r} is not complete: it needs {calls}", self.where)
-        return Experiment.parse(self._parts() | {"name": self.name}, root=self.name)
+        return Experiment.parse(parts | {"name": self.name, "search": self._search()}, root=self.name)
 
     def _parts(self) -> dict[str, Any]:
         return {
@@ -198,61 +267,46 @@ class ExperimentBuilder:
             "compute": self.chosen_compute,
             "seeds": self.chosen_seeds,
             "target": self.chosen_target,
-            "search": self.chosen_search,
             "launcher": self.launcher,
         }
 
     def _budget(self, **changes: float) -> Budget:
         return Budget.parse(self.budget.data() | changes)
 
-    def _sampled_by(self, method: Method) -> ExperimentBuilder:
-        if self.chosen_search is None:
-            raise SpecError(f".{method.kind} needs axes: call .search(...) first")
-        return replace(self, chosen_search=Search(dimensions=self.chosen_search.dimensions, method=method))
+    def _by(self, method: Method, max_failures: int | None) -> ExperimentBuilder:
+        return replace(self, method=method)._with_options(method.kind, max_failures=max_failures)
 
-    def _axis_paths(self) -> list[str]:
-        return [] if self.chosen_search is None else list(self.chosen_search.paths())
+    def _with_options(self, caller: str, **options: Any) -> ExperimentBuilder:
+        if not self.dimensions:
+            raise SpecError(f".{caller} needs axes: call .search(...) first")
+        new = replace(self, search_options={**self.search_options, **options})
+        new._check_search()
+        return new
 
-    def _dimensions(
-        self, zips: tuple[Zipped | Mapping[str, Axis], ...], axes: Mapping[str, Axis]
-    ) -> Iterator[Dimension]:
-        for zipped in zips:
-            if isinstance(zipped, Zipped):
-                yield self._dimension(zipped.names, zipped.axis)
-            elif isinstance(zipped, Mapping):
-                yield from (self._dimension((path,), axis) for path, axis in zipped.items())
-            else:
-                raise SpecError(f".search takes axes by name, zipped(...) or a dictionary of paths, got {zipped!r}")
-        yield from (self._dimension((name,), axis) for name, axis in axes.items())
+    def _check_search(self) -> None:
+        """Checks that axes, method and options fit together; Nevergrad takes all axes."""
+        Search(dimensions=self.dimensions, method=self.method or Nevergrad(), **self.search_options)
 
-    def _dimension(self, names: tuple[str, ...], axis: Axis) -> Dimension:
-        if not isinstance(axis, Axis):
-            raise SpecError(f"{names[0]} should be an axis such as grid(...) or uniform(...), got {axis!r}")
-        dimension = Dimension(paths=tuple(self._path(name) for name in names), axis=axis)
-        for value in axis.ends():
-            for path, one in dimension.assignments(value).items():
-                self._check_value(path, one)
-        return dimension
+    def _search(self) -> Search | None:
+        if not self.dimensions:
+            return None
+        if self.method is None:
+            sampled = next(one.paths[0] for one in self.dimensions if not one.is_grid)
+            sentence = f"the search over {sampled} needs a method that samples its trials: {EXAMPLES}"
+            raise SpecError(sentence, self.searched_at)
+        return Search(dimensions=self.dimensions, method=self.method, **self.search_options)
 
-    def _path(self, name: str) -> str:
-        path = resolve(self._parts(), name)
-        if path is None:
-            raise SpecError(unknown_path(name, self._parts()))
-        if path.partition(".")[0] not in PARTS:
-            raise SpecError(f"{path} cannot be an axis: trials differ in {', '.join(PARTS)}")
-        return path
-
-    def _check_value(self, path: str, value: Any) -> None:
-        """Validates a value of an axis for its field."""
-        head, _, rest = path.partition(".")
-        part = self._parts()[head]
-        PARTS[head].parse(assign(part.data(), rest, value) if rest else value, root=head)
+    def _values_of(self, path: str) -> list[Any]:
+        """The values of the axis of a path; none if it is not an axis."""
+        return [value for dimension in self.dimensions for value in dimension.values_of(path)]
 
     def _check(self) -> None:
         """Checks that the settings so far fit together. The points of a search are checked when it is expanded."""
         if problem := name_problem(self.name):
             raise SpecError(f"the experiment's name {problem}, got {self.name!r}")
-        if self.chosen_search is not None:
+        if self.has_frames and isinstance(self.method, Asha) and (problem := self.method.problem(self.budget.frames)):
+            raise SpecError(problem)
+        if self.dimensions:
             return
         if self.evaluation is not None and (problem := self.evaluation.problem(self.budget)):
             raise SpecError(problem)

@@ -16,6 +16,8 @@ from typer.models import OptionInfo
 from rldsl.cli import commands
 from rldsl.cli.load import Declared, remember
 from rldsl.cli.options import Choice
+from rldsl.cli.plot import plot
+from rldsl.cli.tensorboard import tensorboard
 from rldsl.cli.watch import watch
 from rldsl.spec.errors import SpecError
 from rldsl.store.errors import StoreError
@@ -31,6 +33,7 @@ OF_A_FILE: tuple[Command, ...] = (
     commands.resume,
     commands.enjoy,
     commands.report,
+    plot,
     commands.audit,
 )
 OF_RLDSL: tuple[Command, ...] = (
@@ -43,6 +46,7 @@ OF_RLDSL: tuple[Command, ...] = (
     commands.schema,
     commands.results,
     commands.references,
+    tensorboard,
 )
 INTERRUPTED = 130
 

@@ -66,17 +66,28 @@ def search(
     choice: Choice,
     on: given.On = None,
     detach: given.Detach = False,
-    cancel_stale: given.CancelStale = False,
+    fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first trial that fails.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Train failed trials again.")] = False,
+    validate: Annotated[
+        int | None,
+        typer.Option(
+            "--validate",
+            metavar="K",
+            min=1,
+            help="Then train the best K trials and the current settings on the experiment's own seeds.",
+        ),
+    ] = None,
+    write: Annotated[
+        Path | None, typer.Option("--write", metavar="FILE", help="Write the winner as an experiment file.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Let --write overwrite a file.")] = False,
     runs: given.Runs = RUNS,
 ) -> int:
-    """Run the searches of the file, on seeds of their own. Ctrl-C checkpoints; the same command resumes."""
-    from rldsl.cli.run import run, show_best
+    """Run the searches of the file, on seeds of their own. Ctrl-C checkpoints; the same command continues."""
+    from rldsl.cli.search import SearchOptions, search
 
-    selected = choice.plan(sampled=True, on=on)
-    code = run(selected, runs, choice.file, detach=detach, cancel_stale=cancel_stale)
-    if not detach:
-        show_best(selected, runs)
-    return code
+    options = SearchOptions(fail_fast, retry_failed, validate, write, force)
+    return search(choice, runs, options, on=on, detach=detach)
 
 
 def status(
@@ -151,10 +162,14 @@ def report(
 ) -> None:
     """Write BENCHMARKS.md, learning curves, report.html, CSV and JSON of everything that passes the audit.
 
-    FILE is an experiment file, a saved plan, a run directory or a results folder.
+    FILE is an experiment file, a saved plan, a run directory or a results folder. Of a search, show what it has found.
     """
     from rldsl.cli.report_view import show_report
+    from rldsl.cli.search_report import report_searches
     from rldsl.cli.sources import Sources
+
+    if report_searches(choice, runs, out):
+        return
 
     sources = Sources(runs, experiments, choice.only or ())
     sources.add(choice.file, choice)

@@ -11,7 +11,7 @@ import typer
 
 from rldsl.cli.load import load, load_all
 from rldsl.launch.profiles import load_launcher
-from rldsl.plan.overrides import Assignment, Options, Source, apply, parse_set, select
+from rldsl.plan.overrides import Assignment, Options, Overridden, Source, apply, parse_set, select
 from rldsl.plan.plan import Plan, load_plan, make_plan
 from rldsl.spec.base import whole
 from rldsl.spec.errors import SpecError
@@ -89,15 +89,21 @@ class Choice:
 
         `sampled` restricts it to searches, or to all but searches.
         """
-        launcher = None if on is None else load_launcher(on)
         if frozen is not None:
             plan = self._frozen(frozen)
-            return plan if launcher is None else plan.on(launcher)
+            return plan if on is None else plan.on(load_launcher(on))
+        return make_plan(self.experiments(sampled, on, more))
+
+    def experiments(
+        self, sampled: bool | None = None, on: str | None = None, more: Sequence[Path] = ()
+    ) -> list[Overridden]:
+        """The selected experiments with their overrides; `sampled` restricts them to searches, or to all others."""
+        launcher = None if on is None else load_launcher(on)
         chosen = select(load_all([self.file, *more]), self.only or ())
         chosen = [one for one in chosen if sampled is None or one.sampled == sampled] or _refuse(chosen, sampled)
         if launcher is not None:
             chosen = [one.model_copy(update={"launcher": launcher}) for one in chosen]
-        return make_plan(apply(chosen, self._sources()))
+        return apply(chosen, self._sources())
 
     def _frozen(self, path: Path) -> Plan:
         given: dict[str, object] = {

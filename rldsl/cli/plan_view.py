@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from rldsl.cli.search_plan import Repeated, show_search
 from rldsl.cli.tables import echo, escape, table
 from rldsl.launch.backend import backend_for
 from rldsl.launch.jobs import LEAST, Resources
@@ -33,12 +34,15 @@ def show_plan(plan: Plan, existing: Existing, everything: bool = False) -> str |
         _show_part(part)
     tally = _Tally(existing)
     shown: list[PlannedSession] = []
+    repeated = Repeated(plan)
     for row in plan.rows() if walk else islice(plan.rows(), LISTED):
+        repeated.add(row)
         for planned in existing.planned(row):
             tally.add(planned)
             if listed is None or len(shown) < listed:
                 shown.append(planned)
     _show_sessions(shown, existing)
+    repeated.show()
     _show_total(plan, tally, len(shown), walk)
     return tally.lacks
 
@@ -64,8 +68,7 @@ def _show_part(part: Part) -> None:
     echo(f"[bold]{part.name}[/bold]  {size}{target}")
     if part.work:
         echo(f"  [dim]{part.work}[/dim]")
-    if part.adaptive:
-        echo("  trials are chosen one after the other, each from the scores of those before it")
+    show_search(part)
     for one in part.overrides:
         now, was = escape(value(one.now)), escape(value(one.was))
         echo(f"  [yellow]{one.path} = {now}[/yellow]  instead of {was}  [dim]({escape(one.source)})[/dim]")
@@ -99,7 +102,8 @@ def _show_total(plan: Plan, tally: _Tally, shown: int, walked: bool) -> None:
         return
     states = ", ".join(f"{number:,} {state}" for state, number in tally.states.items())
     work = f", about {duration(tally.seconds)} of work left" if tally.seconds is not None and tally.frames else ""
-    echo(f"[bold]{total}[/bold]" + (f": {states}; {amount(tally.frames)} frames to go{work}" if states else ""))
+    most = "at most " if any(part.cost and part.cost.rungs for part in plan.parts) else ""
+    echo(f"[bold]{total}[/bold]" + (f": {states}; {most}{amount(tally.frames)} frames to go{work}" if states else ""))
 
 
 class _Tally:

@@ -7,9 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
-from math import inf
 from pathlib import Path
-from statistics import fmean
 
 from rldsl.cli.progress import make_display
 from rldsl.cli.status_view import show
@@ -17,9 +15,8 @@ from rldsl.cli.tables import console, echo, escape
 from rldsl.launch.run import RunRequest, RunResult, run_plan
 from rldsl.launch.select import TRAIN
 from rldsl.plan.existing import Existing
-from rldsl.plan.plan import Plan, Row
+from rldsl.plan.plan import Plan
 from rldsl.report.status import plan_states
-from rldsl.report.words import value
 from rldsl.store.session_state import State
 
 MOST_LISTED = 40
@@ -104,19 +101,3 @@ def follow_up_commands() -> list[list[str]]:
         given = given[:at] + given[at + 2 :]
     given = [word for word in given if word not in ("--detach", "--cancel-stale")]
     return [[program, *file, name, *given] for name in ("enjoy", "report")]
-
-
-def show_best(plan: Plan, runs: Path) -> None:
-    """The best trial of each search, by its score: the mean over its seeds of the final `episode_return_ma`."""
-    scores: dict[str, list[float]] = {}
-    for session in plan_states(plan, Existing(runs)):
-        if session.state == "done" and session.episode_return_ma is not None:
-            scores.setdefault(session.session.rpartition("-s")[0], []).append(session.episode_return_ma)
-    best: dict[str, tuple[float, Row]] = {}
-    for row in plan.rows():
-        score = fmean(scores.get(row.id, [-inf]))
-        if score > best.get(row.experiment, (-inf, row))[0]:
-            best[row.experiment] = (score, row)
-    for name, (score, row) in best.items():
-        at = escape(", ".join(f"{path} = {value(setting)}" for path, setting in row.differs.items()))
-        echo(f"[bold]{name}[/bold]: best score {score:.1f} at {at}; train it on fresh seeds before you report it")

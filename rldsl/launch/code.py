@@ -33,6 +33,30 @@ class CodeFile(NamedTuple):
     goal: str
 
 
+class FrozenCode(NamedTuple):
+    """A frozen copy of the code, and what a process that runs it needs to know."""
+
+    folder: Path
+    file: Path
+    """The experiment file in the copy."""
+    cwd: Path
+    """The working directory in the copy."""
+    path: tuple[str, ...]
+    """PYTHONPATH, with directories of the project taken from the copy."""
+
+    @classmethod
+    def of_this_process(cls, folder: Path, file: Path) -> FrozenCode:
+        """The copy that this process runs itself."""
+        return cls(folder, file, Path.cwd(), tuple(os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+
+
+def freeze(file: Path, runs: Path) -> FrozenCode:
+    """Makes the copy for an experiment file; see `freeze_code`."""
+    folder, root = freeze_code(file, runs), project_root(file)
+    frozen, cwd = frozen_path(folder, file, root), frozen_path(folder, Path.cwd(), root)
+    return FrozenCode(folder, frozen, cwd if cwd.is_dir() else frozen.parent, python_path(folder, root))
+
+
 def freeze_code(file: Path, runs: Path) -> Path:
     """Makes the copy for an experiment file; reuses an existing one with equal contents."""
     root = project_root(file)

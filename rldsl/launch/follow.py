@@ -72,7 +72,7 @@ def follow(jobs: JobGroup, observer: Observer, stop: StopSignals) -> None:
                 if handled == 1:
                     observer.stopping()
             _report(jobs, observer)
-            _sleep(jobs.pause(), stop, handled)
+            sleep(jobs.pause(), stop, handled)
         _report(jobs, observer)
     except BaseException:
         jobs.abort()
@@ -85,7 +85,7 @@ def _report(jobs: JobGroup, observer: Observer) -> None:
     observer.progress(jobs.running)
 
 
-def _sleep(seconds: float, stop: StopSignals, handled: int) -> None:
+def sleep(seconds: float, stop: StopSignals, handled: int) -> None:
     """Sleeps in short pieces, so that a stop request is handled at once."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and stop.count == handled:

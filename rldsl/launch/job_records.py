@@ -32,6 +32,8 @@ class JobRecord:
     directories: tuple[str, ...] = ()
     """The directories of the sessions, relative to the run directory."""
     experiment: str = ""
+    search: str = ""
+    """The directory of the search, relative to the run directory, if the job is its driver."""
 
     def folder(self, runs: Path) -> Path:
         """The directory with the scripts and logs of its submission."""
@@ -68,6 +70,11 @@ def read_records(runs: Path) -> list[JobRecord]:
 def newest_records(records: Sequence[JobRecord]) -> dict[str, JobRecord]:
     """The last record of each session."""
     return {id: record for record in records for id in record.sessions}
+
+
+def newest_drivers(records: Sequence[JobRecord]) -> dict[str, JobRecord]:
+    """The last record of the driver of each search."""
+    return {record.search: record for record in records if record.search}
 
 
 def record_of(job: Job, job_id: str, submission: str, launcher: Launcher, runs: Path) -> JobRecord:

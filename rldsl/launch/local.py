@@ -22,11 +22,12 @@ STOPPED = 3
 class LocalRun:
     """Jobs that are waiting, running and ended; the state changes only in `poll`."""
 
-    def __init__(self, jobs: Sequence[Job], launcher: Local) -> None:
+    def __init__(self, jobs: Sequence[Job], launcher: Local, on_gpu: bool | None = None) -> None:
+        """`on_gpu` is for jobs that are added later, to `waiting`."""
         self.waiting = deque(jobs)
         self.running: dict[Job, subprocess.Popen[bytes]] = {}
         self.exit_codes: dict[Job, int] = {}
-        on_gpu = any(job.resources.gpus for job in jobs)
+        on_gpu = any(job.resources.gpus for job in jobs) if on_gpu is None else on_gpu
         self.gpus: dict[Job, str] = {}
         self.all_gpus = machine.gpus() if on_gpu else []
         self.parallel = processes(launcher, on_gpu)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from rldsl.launch.backend import Backend, QueueState, backend_for
+from rldsl.launch.backend import Backend, QueueState, QueueUnavailable, backend_for
 from rldsl.launch.job_records import JobRecord, newest_records, read_records
 from rldsl.launch.profiles import load_project_launchers
 from rldsl.spec.errors import SpecError
@@ -44,6 +44,15 @@ class Queues:
         chosen = {id: self.records[id] for id in sessions if id in self.records}
         states = self._states(chosen.values())
         return {id: QueuedJob(record, states.get(record.job_id, UNKNOWN)) for id, record in chosen.items()}
+
+    def job(self, record: JobRecord) -> QueuedJob:
+        """A job with its state."""
+        return QueuedJob(record, self._states([record]).get(record.job_id, UNKNOWN))
+
+    def refuse_errors(self) -> None:
+        """Raises `QueueUnavailable` if a queue could not be asked."""
+        if self.errors:
+            raise QueueUnavailable(f"{'; '.join(dict.fromkeys(self.errors))}: the jobs in the queue are not known")
 
     def of_trials(self, trials: Collection[str]) -> list[JobRecord]:
         """The newest job records of the sessions of these trials."""

@@ -35,7 +35,7 @@ def select_sessions(plan: Plan, existing: Existing, states: Collection[State], *
     selected: list[PlannedSession] = []
     skipped: Counter[str] = Counter()
     for planned in existing.sessions(plan):
-        _refuse_unimplemented(planned.row)
+        refuse_unimplemented(planned.row)
         if planned.state not in states:
             skipped[planned.state] += 1
         elif here and planned.lacks:
@@ -51,7 +51,8 @@ def _refuse_adaptive(plan: Plan) -> None:
             raise SpecError(f"{part.name}: {part.search} can be planned but not run yet; .random(...) can")
 
 
-def _refuse_unimplemented(row: Row) -> None:
+def refuse_unimplemented(row: Row) -> None:
+    """Raises `SpecError` for an agent or environment without an implementation."""
     for part in (row.trial.env, row.trial.agent):
         if not part.implementation:
             raise SpecError(f"{row.experiment}: {type(part).__name__} can be planned but not run yet")

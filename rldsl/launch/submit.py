@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rldsl.launch.backend import QueueUnavailable, Refused, backend_for
-from rldsl.launch.code import freeze_code, frozen_path, project_root, python_path
+from rldsl.launch.code import FrozenCode, freeze
 from rldsl.launch.job_records import JobRecord, new_submission, record_of, write_records
 from rldsl.launch.jobs import Job, JobMaker, Resources
 from rldsl.launch.local import processes
@@ -78,28 +78,31 @@ class Submitter:
     file: Path
     command: Sequence[str]
     launcher: Launcher
+    code: FrozenCode | None = None
+    """The copy of the code that jobs run; None: a new one."""
 
     def submit(self, sessions: Sequence[PlannedSession], until: int | None = None) -> list[JobRecord]:
-        """Submits jobs and returns a record for each; raises `Refused` after those that were accepted are recorded.
+        """Submits jobs that train sessions, given a frame up to that frame, in packs of the launcher's choice."""
+        return self.submit_packs([(pack, until) for pack in packs_of(sessions, self.launcher)])
 
-        Given a frame, the jobs train up to that frame and pause.
+    def submit_packs(self, packs: Sequence[tuple[Sequence[PlannedSession], int | None]]) -> list[JobRecord]:
+        """Submits a job for each pack, with the frame up to which it trains, and returns their records.
+
+        Raises `Refused` after the jobs that were accepted are recorded.
         """
-        code = freeze_code(self.file, self.runs)
-        for planned in sessions:
+        code = self.code or freeze(self.file, self.runs)
+        for planned in (planned for sessions, _ in packs for planned in sessions):
             _create_directory(planned, self.runs)
         os.sync()
         groups: dict[Resources, list[Job]] = defaultdict(list)
-        for job in self._jobs(sessions, code, until):
+        for job in self._jobs(packs, code):
             groups[job.resources].append(job)
-        return [record for group in groups.values() for record in self._submit_group(group, code)]
+        return [record for group in groups.values() for record in self._submit_group(group, code.folder)]
 
-    def _jobs(self, sessions: Sequence[PlannedSession], code: Path, until: int | None) -> Iterator[Job]:
-        root = project_root(self.file)
-        file, cwd = frozen_path(code, self.file, root), frozen_path(code, Path.cwd(), root)
-        maker = JobMaker(self.plan.resolve(), self.runs.resolve(), file, self.command)
-        for pack in packs_of(sessions, self.launcher):
-            job = maker.job(pack, until)
-            yield replace(job, cwd=cwd if cwd.is_dir() else file.parent, path=python_path(code, root))
+    def _jobs(self, packs: Sequence[tuple[Sequence[PlannedSession], int | None]], code: FrozenCode) -> Iterator[Job]:
+        maker = JobMaker(self.plan.resolve(), self.runs.resolve(), code.file, self.command)
+        for sessions, until in packs:
+            yield replace(maker.job(sessions, until), cwd=code.cwd, path=code.path)
 
     def _submit_group(self, jobs: Sequence[Job], code: Path) -> list[JobRecord]:
         folder = new_submission(self.runs)

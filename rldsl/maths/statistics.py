@@ -8,6 +8,7 @@ Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -135,6 +136,35 @@ def difference_interval(a: ArrayLike, b: ArrayLike, confidence: float = CONFIDEN
     )
     difference = float(groups[1].mean() - groups[0].mean())
     return _around(difference, math.sqrt(sum(squares)), degrees, confidence)
+
+
+def improvement_interval(a: ArrayLike, b: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
+    """Newcombe's interval of the probability of improvement (method 5 of Newcombe 2006, doi:10.1002/sim.2324).
+
+    All p with |p - p_observed| <= z * sqrt(V(p)), with the variance of Hanley and McNeil (1982),
+    V(p) = p (1 - p) (1 + N ((1 - p) / (2 - p) + p / (1 + p))) / (n_a n_b) and N = (n_a + n_b) / 2 - 1.
+    Not known for fewer than three runs of either, or if a score is nan.
+    """
+    n_a, n_b = np.size(np.asarray(a)), np.size(np.asarray(b))
+    observed = probability_of_improvement(a, b)
+    if min(n_a, n_b) < FEWEST or math.isnan(observed):
+        return UNKNOWN
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    pairs = (n_a + n_b) / 2 - 1
+
+    def contains(p: float) -> bool:
+        variance = p * (1 - p) * (1 + pairs * ((1 - p) / (2 - p) + p / (1 + p))) / (n_a * n_b)
+        return (p - observed) ** 2 <= z**2 * variance
+
+    return Interval(_end(contains, observed, 0.0), _end(contains, observed, 1.0))
+
+
+def _end(contains: Callable[[float], bool], inside: float, outside: float) -> float:
+    """Where an interval ends between a point inside it and one that is not, by bisection."""
+    for _ in range(50):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if contains(middle) else (inside, middle)
+    return inside
 
 
 def _around(center: float, standard_error: float, degrees: float, confidence: float) -> Interval:

@@ -24,6 +24,7 @@ from rldsl.monitor.queue import Queue
 from rldsl.monitor.screens.base import WatchScreen
 from rldsl.monitor.screens.dialogs import Confirm, Dialog, Diff, Help
 from rldsl.monitor.screens.runs import RunsScreen
+from rldsl.monitor.search_index import SearchIndex
 from rldsl.monitor.session_index import Changes, SessionIndex, SessionSnapshot
 from rldsl.monitor.session_tree import ORDERS, SessionTree
 from rldsl.monitor.themes import DARK, LIGHT
@@ -94,6 +95,7 @@ class WatchApp(App[None]):
         super().__init__()
         self.runs, self.now, self.live = runs, now, live
         self.index = SessionIndex(runs)
+        self.searches = SearchIndex(runs)
         self.sessions: dict[str, SessionSnapshot] = {}
         self.selected: set[str] = set()
         self.under_cursor: list[str] = []
@@ -133,6 +135,7 @@ class WatchApp(App[None]):
         """Refreshes the index once; an exception becomes `refresh_error`."""
         try:
             changes = self.index.refresh()
+            changes = changes._replace(searches=self.searches.refresh())
         except Exception as error:  # one bad file must not end a monitor that is open all day
             self.refresh_error = f"cannot read {self.runs}: {error}"
             return Changes([], [])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +14,10 @@ from rldsl.launch.queues import Queues
 from rldsl.launch.resume import resume_job
 from rldsl.launch.stop import ask_to_stop, holder
 from rldsl.monitor.session_index import SessionSnapshot
+from rldsl.report.tensorboard import LogDirectory, end, tensorboard_command
 from rldsl.report.words import amount, count
 from rldsl.spec.launcher import Local
 from rldsl.store.errors import StoreError
-from rldsl.store.layout import TENSORBOARD
 from rldsl.store.processes import host_name
 from rldsl.store.session_dir import SessionDir
 
@@ -158,15 +157,16 @@ class TensorBoard:
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
+        self.logs: LogDirectory | None = None
 
     def start(self, sessions: Sequence[SessionSnapshot], runs: Path) -> str:
         """Starts it for these sessions, replacing an earlier one; returns its URL once it accepts connections."""
         self.end()
         port = _free_port()
-        spec = ",".join(f"{_run_name(session)}:{(runs / session.path / TENSORBOARD).resolve()}" for session in sessions)
-        command = [sys.executable, "-m", "tensorboard.main", "--logdir_spec", spec, "--host", "127.0.0.1"]
+        self.logs = LogDirectory()
+        self.logs.add([SessionDir(runs / session.path) for session in sessions])
         self.process = subprocess.Popen(
-            [*command, "--port", str(port)],
+            tensorboard_command(self.logs.path, port=port),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -186,15 +186,11 @@ class TensorBoard:
 
     def end(self) -> None:
         """Ends the process, if it is running."""
-        if self.process is not None and self.process.poll() is None:
-            self.process.terminate()
-            self.process.wait()
-        self.process = None
-
-
-def _run_name(session: SessionSnapshot) -> str:
-    """A name without the characters that separate entries of `--logdir_spec`."""
-    return f"{session.status.experiment}-{session.status.session}".replace(":", "-").replace(",", "-")
+        if self.process is not None:
+            end(self.process)
+        if self.logs is not None:
+            self.logs.close()
+        self.process = self.logs = None
 
 
 def _free_port() -> int:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rldsl.report.panel import Floats, Line
 from rldsl.store.metrics import MetricsReader, Row
 from rldsl.store.session_dir import SessionDir
 
-Floats = NDArray[np.float64]
 Points = tuple[Floats, Floats]
 """The x and the y values of a curve."""
 
@@ -20,22 +18,6 @@ MAX_POINTS = 2000
 """Points of a curve that are kept; a terminal has a few hundred columns."""
 GRID_POINTS = 400
 """Points at which sessions are averaged."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """A curve to draw; `low` and `high` are the lowest and highest of its seeds, if there are several."""
-
-    label: str
-    x: Floats
-    y: Floats
-    low: Floats | None = None
-    high: Floats | None = None
-    seeds: int = 1
-
-    @property
-    def last(self) -> float | None:
-        return float(self.y[-1]) if len(self.y) else None
 
 
 class Curve:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rldsl.monitor.directory_scan import DirectoryScanner
-from rldsl.monitor.varied_settings import VariedSettings
+from rldsl.report.varied_settings import VariedSettings
 from rldsl.spec.budget import SEARCH_SEEDS_FROM
 from rldsl.store.errors import StoreError
 from rldsl.store.journal import Event, Garbage, JournalReader
@@ -47,7 +47,6 @@ class SessionSnapshot:
     trial: str
     backend: str  # `local`, a backend and its job id, or the name of another host
     job: str | None  # job id in the queue
-    rung: int | None
     changed: float | None  # time of its newest log point or journal event
     left: float | None  # estimated seconds until it is done
 
@@ -58,13 +57,14 @@ class SessionSnapshot:
 
 
 class Changes(NamedTuple):
-    """What a refresh found: sessions that are new or changed, and the paths of sessions that were deleted."""
+    """What a refresh found: sessions that are new or changed, the paths of deleted ones, and if searches changed."""
 
     updated: list[SessionSnapshot]
     removed: list[str]
+    searches: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.updated or self.removed)
+        return bool(self.updated or self.removed or self.searches)
 
 
 class SessionIndex:
@@ -162,7 +162,6 @@ class SessionTracker:
         self.deleted = False
         self.backend = ""
         self.job: str | None = None
-        self.rung: int | None = None
         self._journal_path, self._metrics_path = str(self.directory.journal.path), str(self.directory.metrics)
         self.recorded = self.directory.recorded()
         self._journal = JournalReader(self.directory.journal.path, self.recorded)
@@ -220,7 +219,7 @@ class SessionTracker:
                 self._last_row = last_row(self.directory.metrics) or {}
 
     def _apply(self, event: Event | Garbage) -> None:
-        """Takes the backend, the job and the rung from an event."""
+        """Takes the backend and the job from an event."""
         if isinstance(event, Garbage):
             return
         if event["event"] == "submitted":
@@ -228,8 +227,6 @@ class SessionTracker:
             self.backend = " ".join(filter(None, [_first_of(event, BACKEND_KEYS) or "queue", self.job]))
         elif event["event"] == "started" and event.get("host") and self.job is None:
             self.backend = "local" if event["host"] == host_name() else str(event["host"])
-        if isinstance(event.get("rung"), int):
-            self.rung = event["rung"]
 
     def _make_snapshot(self, status: SessionState) -> SessionSnapshot:
         event_time, metrics = self._journal.state.last_time, self._metrics_stamp
@@ -242,7 +239,6 @@ class SessionTracker:
             trial=self.trial,
             backend=self.backend,
             job=self.job,
-            rung=self.rung,
             changed=max(times, default=None),
             left=_seconds_left(status),
         )

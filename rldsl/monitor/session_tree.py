@@ -10,7 +10,7 @@ from typing import Any
 
 from rldsl.monitor.filter import Filter
 from rldsl.monitor.session_index import SessionSnapshot
-from rldsl.monitor.varied_settings import VariedSettings
+from rldsl.report.varied_settings import VariedSettings
 
 FOLD_ABOVE = 100
 """With more sessions than this, trials start folded."""

@@ -52,6 +52,20 @@ class PlannedSession:
         return missing and f"{self.row.experiment} cannot run here: {missing}"
 
 
+def planned_session(row: Row, seed: int, runs: Path, *, exists: bool = True) -> PlannedSession:
+    """A session of a trial, joined with its directory unless that is known not to exist."""
+    directory = row.directory(seed)
+    new = SessionState(
+        experiment=row.experiment,
+        session=session_id(row.id, seed),
+        seed=seed,
+        frames=row.trial.budget.frames,
+        target=row.target.score if row.target else None,
+        directory=str(runs / directory),
+    )
+    return PlannedSession(row, seed, directory, SessionDir(runs / directory).read_state(new) if exists else new)
+
+
 class Existing:
     """The sessions of a run directory, listed once."""
 
@@ -78,18 +92,8 @@ class Existing:
                     yield planned
 
     def _planned(self, row: Row, seed: int) -> PlannedSession:
-        directory = row.directory(seed)
-        new = SessionState(
-            experiment=row.experiment,
-            session=session_id(row.id, seed),
-            seed=seed,
-            frames=row.trial.budget.frames,
-            target=row.target.score if row.target else None,
-            directory=str(self.runs / directory),
-        )
-        if directory not in self.directories:
-            return PlannedSession(row, seed, directory, new)
-        return PlannedSession(row, seed, directory, SessionDir(self.runs / directory).read_state(new))
+        exists = row.directory(seed) in self.directories
+        return planned_session(row, seed, self.runs, exists=exists)
 
     def seconds_left(self, planned: PlannedSession) -> float | None:
         """An estimate from earlier sessions of the same agent in the same environment, if there are any."""

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from rldsl.plan import points
 from rldsl.spec.base import Spec
 from rldsl.spec.errors import SpecError
 from rldsl.spec.experiment import Experiment, Trial
 from rldsl.spec.paths import assign, parts
-from rldsl.spec.search import Choice, Dimension, Grid, IntUniform, Listed, LogUniform, Nevergrad, Search, Uniform
-
-Point = dict[str, Any]
-"""The path and value of every field that an axis sets."""
+from rldsl.spec.search import Nevergrad, Point
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +24,7 @@ class PlannedTrial:
 
 def count(experiment: Experiment) -> int:
     """How many trials an experiment has, without making them."""
-    if experiment.search is None:
-        return 1
-    grids = math.prod(_length(dimension) for dimension in experiment.search.dimensions if _is_grid(dimension))
-    return grids * getattr(experiment.search.method, "trials", 1)
+    return 1 if experiment.search is None else points.count(experiment.search)
 
 
 def is_adaptive(experiment: Experiment) -> bool:
@@ -41,15 +33,18 @@ def is_adaptive(experiment: Experiment) -> bool:
 
 
 def expand(experiment: Experiment) -> Iterator[PlannedTrial]:
-    """The trials of an experiment in order, each validated as it is made."""
+    """The trials of an experiment in order, each validated as it is made; none if it is adaptive."""
     if experiment.search is None:
         yield PlannedTrial(experiment.base(), {})
         return
-    if is_adaptive(experiment):
-        return
     maker = _TrialMaker(experiment)
-    for point in _points(experiment.search):
+    for point in points.points(experiment.search):
         yield PlannedTrial(maker.make(point), point)
+
+
+def trial_of(experiment: Experiment, point: Point) -> Trial:
+    """The trial of a search at a point; raises `SpecError` if its settings do not fit together."""
+    return _TrialMaker(experiment).make(point)
 
 
 class _TrialMaker:
@@ -89,54 +84,3 @@ def _by_head(paths: Iterable[str]) -> dict[str, list[str]]:
         head, _, rest = path.partition(".")
         rests.setdefault(head, []).extend([rest] if rest else [])
     return rests
-
-
-def _points(search: Search) -> Iterator[Point]:
-    grids = [dimension for dimension in search.dimensions if _is_grid(dimension)]
-    drawn = [dimension for dimension in search.dimensions if not _is_grid(dimension)]
-    for draw in _draws(search, drawn):
-        for values in itertools.product(*(_values(dimension) for dimension in grids)):
-            yield _merge(zip(grids, values, strict=True), draw)
-
-
-def _merge(cells: Iterator[tuple[Dimension, Any]] | Any, draw: Point) -> Point:
-    point: Point = {}
-    for dimension, value in cells:
-        point.update(dimension.assignments(value))
-    return {**point, **draw}
-
-
-def _draws(search: Search, drawn: list[Dimension]) -> Iterator[Point]:
-    """Sample i does not depend on the number of samples: each has its own RNG."""
-    if not drawn:
-        yield {}
-        return
-    method = search.method
-    for index in range(getattr(method, "trials", 0)):
-        stream = random.Random(f"{getattr(method, 'seed', 0)}/{index}")
-        yield _merge(((dimension, _draw(dimension, stream)) for dimension in drawn), {})
-
-
-def _draw(dimension: Dimension, stream: random.Random) -> Any:
-    axis = dimension.axis
-    if isinstance(axis, Choice):
-        return axis.values[stream.randrange(len(axis.values))]
-    if isinstance(axis, LogUniform):
-        return math.exp(stream.uniform(math.log(axis.low), math.log(axis.high)))
-    if isinstance(axis, IntUniform):
-        return stream.randint(axis.low, axis.high)
-    assert isinstance(axis, Uniform)
-    return stream.uniform(axis.low, axis.high)
-
-
-def _is_grid(dimension: Dimension) -> bool:
-    return isinstance(dimension.axis, Grid)
-
-
-def _length(dimension: Dimension) -> int:
-    return len(_values(dimension))
-
-
-def _values(dimension: Dimension) -> tuple[Any, ...]:
-    assert isinstance(dimension.axis, Listed)
-    return dimension.axis.values

@@ -142,10 +142,11 @@ def select(experiments: Sequence[Experiment], only: Sequence[str]) -> list[Exper
     """The experiments that `--only` names, by full name or by the last part of it."""
     names = [experiment.name for experiment in experiments]
     for name in only:
-        if not any(_matches(name, one) for one in names):
+        if not any(matches(name, one) for one in names):
             raise SpecError(f"--only {name}: there is no such experiment; {suggestion(name, names)}")
-    return [one for one in experiments if not only or any(_matches(name, one.name) for name in only)]
+    return [one for one in experiments if not only or any(matches(name, one.name) for name in only)]
 
 
-def _matches(name: str, full: str) -> bool:
+def matches(name: str, full: str) -> bool:
+    """Whether `--only NAME` means the experiment with this full name."""
     return name == full or full.endswith(f"/{name}") or full.startswith(f"{name}/")

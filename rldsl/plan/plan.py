@@ -9,6 +9,7 @@ from typing import Any
 
 from rldsl.plan.expand import count, expand, is_adaptive
 from rldsl.plan.overrides import Overridden
+from rldsl.plan.search_cost import search_cost
 from rldsl.plan.work import work
 from rldsl.spec.budget import SEARCH_SEEDS_FROM
 from rldsl.spec.errors import SpecError
@@ -86,7 +87,7 @@ def _part(one: Overridden) -> Part:
     return Part(
         name=experiment.name,
         trials=count(experiment),
-        seeds=len(experiment.seeds),
+        seeds=len(list(experiment.session_seeds)),
         frames=experiment.budget.frames,
         search=experiment.search.method.kind if experiment.search else None,
         adaptive=is_adaptive(experiment),
@@ -94,6 +95,7 @@ def _part(one: Overridden) -> Part:
         overrides=one.overrides,
         work=work(experiment.base()),
         launcher=experiment.launcher,
+        cost=search_cost(experiment),
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rldsl.report.panel import Line, Panel, data_digest
+from rldsl.report.panel import Line, Panel, data_digest, labelled
 from rldsl.spec.errors import SpecError
 from rldsl.store.errors import writing
 from rldsl.store.files import replace_bytes
@@ -82,9 +82,10 @@ def _style() -> Iterator[None]:
     """Our settings on top of matplotlib's defaults, whatever the user's matplotlibrc says."""
     import matplotlib
 
+    settings: dict[Any, Any] = matplotlib.rcParams
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(STYLE)
+        settings.update(STYLE)
         yield
 
 
@@ -104,12 +105,10 @@ def make_figure(panels: Sequence[Panel]) -> Figure:
 
 def _draw(axes: Axes, panel: Panel) -> None:
     axes.set_title(panel.title, loc="left", fontweight="bold")
-    if panel.note:
-        axes.text(1, 1.02, panel.note, transform=axes.transAxes, ha="right", va="bottom", fontsize=8, color="#555555")
     axes.set_xlabel(panel.axis.name)
     axes.set_ylabel(panel.metric)
-    for line in panel.lines:
-        _draw_line(axes, line.thinned())
+    for line, first in labelled(panel.lines):
+        _draw_line(axes, line.thinned(), line.label if first else "")
     if panel.target is not None:
         axes.axhline(
             panel.target, color="#555555", linewidth=1, linestyle=(0, (4, 3)), label=f"target {panel.target:g}"
@@ -118,18 +117,17 @@ def _draw(axes: Axes, panel: Panel) -> None:
     axes.margins(x=0.01)
     handles, _ = axes.get_legend_handles_labels()
     if handles:
-        title = f"band: {panel.band}" if panel.band else None
         axes.legend(
             loc="upper left",
             bbox_to_anchor=(1, 1),  # beside the curves, never on top of them
             fontsize=8,
-            title=title,
+            title="\n".join(panel.remarks) or None,
             title_fontsize=8,
             alignment="left",
         )
 
 
-def _draw_line(axes: Axes, line: Line) -> None:
+def _draw_line(axes: Axes, line: Line, label: str) -> None:
     style: dict[str, Any] = {"color": line.css_color, "linestyle": LINE_STYLES[line.dash], "linewidth": 1.6}
     if len(line.x) == 1:
         style["marker"] = "o"
@@ -138,4 +136,4 @@ def _draw_line(axes: Axes, line: Line) -> None:
         axes.fill_between(
             line.x, line.low, line.high, where=known.tolist(), color=line.css_color, alpha=BAND_OPACITY, linewidth=0
         )
-    axes.plot(line.x, line.y, label=line.label, **style)
+    axes.plot(line.x, line.y, label=label or "_", **style)  # matplotlib leaves labels with _ out of the legend

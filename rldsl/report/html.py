@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rldsl.report.panel import WALL_TIME, Line, Panel, data_digest
+from rldsl.report.panel import WALL_TIME, Line, Panel, data_digest, labelled
 from rldsl.store.errors import writing
 from rldsl.store.files import replace_text
 
@@ -94,7 +94,7 @@ def _section(section: Section, numbers: Iterator[int]) -> Iterator[str]:
 def _plot(panel: Panel, id: str) -> str:
     from plotly.io import to_html
 
-    traces = [trace for line in panel.lines for trace in _traces(line, panel)]
+    traces = [trace for line, first in labelled(panel.lines) for trace in _traces(line, panel, first)]
     figure = {"data": [*traces, *_target(panel)], "layout": _layout(panel)}
     return str(
         to_html(
@@ -109,17 +109,17 @@ def _plot(panel: Panel, id: str) -> str:
     )
 
 
-def _traces(line: Line, panel: Panel) -> Iterator[dict[str, Any]]:
+def _traces(line: Line, panel: Panel, in_legend: bool) -> Iterator[dict[str, Any]]:
     """The band of a line, then the line; both are hidden by a click on the legend."""
     drawn = line.thinned()
-    common = {"type": "scatter", "legendgroup": line.label}
+    name = escape(line.label)
+    common = {"type": "scatter", "legendgroup": line.label, "name": name}
     x = _x_values(drawn, panel)
     if drawn.low is not None and drawn.high is not None:
         known = np.isfinite(drawn.low) & np.isfinite(drawn.high)
         around, low, high = [value for value, k in zip(x, known, strict=True) if k], drawn.low[known], drawn.high[known]
         yield {
             **common,
-            "name": line.label,
             "x": [*around, *reversed(around)],
             "y": [*_numbers(high), *reversed(_numbers(low))],
             "fill": "toself",
@@ -131,7 +131,6 @@ def _traces(line: Line, panel: Panel) -> Iterator[dict[str, Any]]:
         }
     yield {
         **common,
-        "name": line.label,
         "x": x,
         "y": _numbers(drawn.y),
         "mode": "markers" if len(drawn.x) == 1 else "lines",
@@ -139,6 +138,7 @@ def _traces(line: Line, panel: Panel) -> Iterator[dict[str, Any]]:
         "marker": {"color": line.css_color},
         "text": _hover_texts(drawn),
         "hovertemplate": "%{text}",
+        "showlegend": in_legend,
     }
 
 
@@ -147,8 +147,12 @@ def _target(panel: Panel) -> Iterator[dict[str, Any]]:
     ends = [edge for line in panel.lines if len(line.x) for edge in _x_values(line, panel)]
     if panel.target is not None and ends:
         yield {
-            "type": "scatter", "mode": "lines", "name": f"target {panel.target:g}", "hoverinfo": "skip",
-            "x": [min(ends), max(ends)], "y": [panel.target, panel.target],
+            "type": "scatter",
+            "mode": "lines",
+            "name": f"target {panel.target:g}",
+            "hoverinfo": "skip",
+            "x": [min(ends), max(ends)],
+            "y": [panel.target, panel.target],
             "line": {"color": "#555", "width": 1, "dash": "dash"},
         }
 
@@ -168,16 +172,16 @@ def _hover_texts(line: Line) -> list[str]:
 
 
 def _layout(panel: Panel) -> dict[str, Any]:
-    remarks = [remark for remark in (panel.note, panel.band and f"band: {panel.band}") if remark]
-    note = f"<br><sup>{escape('; '.join(remarks))}</sup>" if remarks else ""
+    remarks = "<br>".join(map(escape, panel.remarks))
     return {
-        "title": {"text": f"<b>{escape(panel.title)}</b>{note}", "x": 0, "xanchor": "left"},
+        "title": {"text": f"<b>{escape(panel.title)}</b>", "x": 0, "xanchor": "left"},
         "xaxis": {
             "title": {"text": "wall time (minutes)" if panel.axis == WALL_TIME else panel.axis.name},
             "gridcolor": "#eee",
             "zeroline": False,
         },
         "yaxis": {"title": {"text": escape(panel.metric)}, "gridcolor": "#eee", "zeroline": False},
+        "legend": {"title": {"text": remarks, "font": {"size": 11}}},
         "hovermode": "x unified",
         "paper_bgcolor": "white",
         "plot_bgcolor": "white",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,9 +44,9 @@ class Line:
     @classmethod
     def joined(cls, label: str, curve: JoinedCurve, color: int = 0) -> Line:
         """The mean over seeds, with a band from the lowest to the highest seed."""
-        seeds = len(curve.seeds)
-        edges = (curve.low, curve.high) if seeds > 1 else (None, None)
-        return cls(label, curve.frame, curve.mean, *edges, color=color, seeds=seeds)
+        seeds = int(curve.n.max(initial=0))
+        low, high = (curve.low, curve.high) if seeds > 1 else (None, None)
+        return cls(label, curve.frame, curve.mean, low, high, color, seeds)
 
     @property
     def last(self) -> float | None:
@@ -66,7 +66,7 @@ class Line:
             return self
         kept = np.unique(np.linspace(0, len(self.x) - 1, most).round().astype(int))
         low, high = (None if edge is None else edge[kept] for edge in (self.low, self.high))
-        return Line(self.label, self.x[kept], self.y[kept], low, high, self.color, self.seeds)
+        return replace(self, x=self.x[kept], y=self.y[kept], low=low, high=high)
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,17 @@ class Panel:
     metric: str = "episode_return"
     axis: Axis = FRAMES
     band: str = ""
-    """What the bands show, such as `95% interval`; empty if no line has one."""
-    note: str = field(default="", kw_only=True)
-    """A remark under the title."""
+    """What the bands show, such as `lowest to highest seed`; empty if no line has one."""
+    smoothing: str = ""
+    """How the curves were smoothed; empty if they were not."""
+    note: str = ""
+    """What a line is, such as `mean of 4 seeds`."""
+
+    @property
+    def remarks(self) -> list[str]:
+        """What the legend says about all lines."""
+        band = f"band: {self.band}" if self.band else ""
+        return [remark for remark in (self.note, band, self.smoothing) if remark]
 
 
 def colors_of(labels: Iterable[str]) -> dict[str, int]:
@@ -115,6 +123,12 @@ def _algorithm(label: str) -> str:
     return label.rpartition("/")[2]
 
 
+def labelled(lines: Sequence[Line]) -> list[tuple[Line, bool]]:
+    """Each line, and whether it is the first with its label: lines that share one have a single entry in a legend."""
+    first = {line.label: index for index, line in reversed(list(enumerate(lines)))}
+    return [(line, first[line.label] == index) for index, line in enumerate(lines)]
+
+
 def data_digest(panels: Sequence[Panel]) -> str:
     """A hash of everything that the panels show: equal digests are equal figures, whatever fonts draw them."""
     text = json.dumps([_data(panel) for panel in panels], sort_keys=True)
@@ -131,7 +145,8 @@ def _data(panel: Panel) -> dict[str, Any]:
         for line in panel.lines
     ]
     named = {"title": panel.title, "metric": panel.metric, "x": panel.axis.name, "band": panel.band, "note": panel.note}
-    return {**named, "target": panel.target, "lines": lines}
+    smoothing = {"smoothing": panel.smoothing} if panel.smoothing else {}
+    return {**named, **smoothing, "target": panel.target, "lines": lines}
 
 
 def _rounded(values: Floats | None) -> list[str] | None:

@@ -68,4 +68,3 @@ def _systematic(history: History) -> list[TrialHistory]:
         first.append(history.trials[number])
     enough = len(first) >= SYSTEMATIC and not (first[0].failed or "").startswith(DIVERGED)
     return first if enough else []
-

@@ -7,7 +7,7 @@ killed reads the journal and continues as if nothing had happened.
 |---|---|
 | `suggested` | `trial` (0, 1, ...), `point`, `id`: a configuration was chosen; `id` is that of its trial |
 | `started` | `trial`, `rung`, `seeds`: it was decided to train these seeds of the trial up to this rung |
-| `finished` | `trial`, `rung`, `values` (seed to value; null without a log point), `seconds`: all its seeds have reached the rung |
+| `finished` | `trial`, `rung`, `values` (seed to value, or null), `seconds`: all its seeds have reached the rung |
 | `failed` | `trial`, `rung`, `reason`: at least one of its seeds diverged or crashed |
 | `retried` | `trial`, `rung`: a failed trial is trained again from its checkpoints |
 """

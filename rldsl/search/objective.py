@@ -53,7 +53,9 @@ class Objective:
             return math.nan
         if self.over_seeds == "min":
             return seeds[0] if self.maximize else seeds[-1]
-        return {"mean": fmean, "median": median, "iqm": iqm}[self.over_seeds](seeds)
+        if self.over_seeds == "median":
+            return median(seeds)
+        return iqm(seeds) if self.over_seeds == "iqm" else fmean(seeds)
 
     def score(self, values: Iterable[float]) -> float:
         """The value as a number of which more is better; nan is the worst."""

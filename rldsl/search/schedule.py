@@ -52,6 +52,7 @@ class Schedule:
     stopping: bool = False
     parallel: int | None = None
     """Trials that may run at the same time; None: any number."""
+    max_failures: int | None = None
     objective: Objective = field(default_factory=Objective)
 
     @property
@@ -65,16 +66,13 @@ class Schedule:
 
 def decide(history: History, schedule: Schedule) -> Decision:
     """The next decision. It is asked whenever there is room for another trial, and again until there is none."""
-    for trial in history.trials:
-        if trial.started is None and trial.failed is None:  # the driver was killed between `suggested` and `started`
-            return StartNew(trial.number)
     running = sum(trial.running for trial in history.trials)
     if schedule.parallel is not None and running >= schedule.parallel:
         return Wait()
     rule = Asha(schedule.rungs, schedule.eta, schedule.min_results, schedule.objective)
     promoted = rule.continuation(history) if schedule.stopping else rule.promotion(history)
-    if promoted is None and len(history.trials) < schedule.trials:
-        return StartNew(len(history.trials))
+    if promoted is None and (new := _new_trial(history, schedule)) is not None:
+        return StartNew(new)
     if promoted is None and running:
         return Wait()
     if promoted is None and not schedule.stopping:
@@ -82,6 +80,14 @@ def decide(history: History, schedule: Schedule) -> Decision:
     if promoted is None or promoted.reached is None:
         return Finished()
     return Promote(promoted.number, promoted.reached + 1)
+
+
+def _new_trial(history: History, schedule: Schedule) -> int | None:
+    """The first trial that was suggested and not started, or the next one; None if all were started."""
+    for trial in history.trials:
+        if trial.started is None and trial.failed is None:
+            return trial.number
+    return len(history.trials) if len(history.trials) < schedule.trials else None
 
 
 def schedule_of(experiment: Experiment) -> Schedule:

@@ -15,7 +15,7 @@ from rldsl.spec.budget import SEARCH_SEEDS_FROM, Budget, Evaluation, Seeds, Targ
 from rldsl.spec.compute import Compute
 from rldsl.spec.environment import Environment
 from rldsl.spec.launcher import Launcher, Local
-from rldsl.spec.search import Search
+from rldsl.spec.search import Asha, Search
 
 
 def name_problem(name: object) -> str | None:
@@ -71,6 +71,13 @@ class Experiment(Trial, frozen=True):
         default=Local(), description="Where sessions run; not part of the identity"
     )
 
+    @model_validator(mode="after")
+    def _rungs_fit(self) -> Self:
+        method = self.search.method if self.search else None
+        if isinstance(method, Asha) and (problem := method.problem(self.budget.frames)):
+            raise ValueError(problem)
+        return self
+
     @property
     def sampled(self) -> bool:
         """Whether trials are sampled: such an experiment is run by `search`, not by `train`."""
@@ -78,9 +85,11 @@ class Experiment(Trial, frozen=True):
 
     @property
     def session_seeds(self) -> Iterator[int]:
-        """The seeds of its sessions; search seeds and benchmark seeds are disjoint."""
+        """The seeds of its sessions; search seeds and benchmark seeds are disjoint. ASHA says itself how many."""
+        method = self.search.method if self.search else None
+        seeds = Seeds(count=method.seeds[-1], first=self.seeds.first) if isinstance(method, Asha) else self.seeds
         shift = SEARCH_SEEDS_FROM if self.sampled else 0
-        return (shift + seed for seed in self.seeds)
+        return (shift + seed for seed in seeds)
 
     def base(self) -> Trial:
         """The trial with the values declared for the axes, before a search changes them."""

@@ -29,6 +29,10 @@ class Launcher(Kind, frozen=True):
         """The queue that jobs are submitted to; the jobs of one queue are queried together."""
         return self.kind
 
+    def driver(self) -> Launcher:
+        """Where the driver of a detached search runs: a process of this machine that submits jobs to the queue."""
+        return Local()
+
 
 class Local(Launcher, frozen=True):
     """This machine: one process per pack of sessions, several in parallel."""
@@ -61,7 +65,15 @@ class Slurm(Launcher, frozen=True):
         description="Seconds before the time limit at which a job is signalled to checkpoint; at most a third of it",
     )
     constraint: Constraint | None = Field(default=None, description="Required node features: a100|h100")
-    parallel: Count | None = Field(default=None, description="Maximum number of running jobs of an array; None: all")
+    parallel: Count | None = Field(
+        default=None, description="Maximum number of running jobs of an array, and of a search; None: all, and 16"
+    )
+    driver_hours: Positive = Field(
+        default=24.0, description="Time limit of one run of the driver of a detached search, which is requeued"
+    )
+    driver_partition: Word | None = Field(
+        default=None, description="Partition of that driver, a job of one core; None: as for other jobs"
+    )
     setup: tuple[ShellLine, ...] = Field(
         default=(), description="Shell commands to run before the job, such as module load"
     )
@@ -69,3 +81,9 @@ class Slurm(Launcher, frozen=True):
     pass_env: tuple[VariableName, ...] = Field(
         default=(), description="Environment variables copied from the submitting shell, for secrets"
     )
+
+    def driver(self) -> Slurm:
+        """A job of one core beside the jobs of the search."""
+        partition = self.driver_partition or self.partition
+        resources = {"cpus": 1, "gpus": 0, "gpu": None, "memory_gb": None, "constraint": None, "parallel": None}
+        return self.with_(hours=self.driver_hours, partition=partition, **resources)

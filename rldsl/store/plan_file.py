@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -66,6 +66,58 @@ class Row:
 
 
 @dataclass(frozen=True)
+class RungCost:
+    """A rung of a search and the trials that are expected to reach it."""
+
+    frames: int
+    seeds: int
+    trials: float
+    cost: int
+    """Frames that these trials train to come here from the rung below."""
+
+
+@dataclass(frozen=True)
+class StageCost:
+    """A later stage of a staged search: all its trials train to the end."""
+
+    name: str
+    trials: int
+    seeds: int
+    frames: int
+    """Frames of all its sessions."""
+
+
+@dataclass(frozen=True)
+class SearchCost:
+    """The size of a sampled search."""
+
+    axes: tuple[str, ...]
+    """Paths of the sampled axes; zipped ones by their first path."""
+    samples: int
+    total: int | None
+    """Frames if every trial trains to the end with all seeds; None if trials differ in their frames."""
+    rungs: tuple[RungCost, ...] = ()
+    stages: tuple[StageCost, ...] = ()
+    """The stages after it; their frames are not part of `total` and `expected`."""
+
+    @property
+    def expected(self) -> int | None:
+        """Frames that are expected to be trained."""
+        return sum(rung.cost for rung in self.rungs) if self.rungs else self.total
+
+    def data(self) -> dict[str, Any]:
+        """The cost in a plan file."""
+        return {**asdict(self), "expected": self.expected}
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> SearchCost:
+        """The cost that a plan file holds."""
+        rungs = tuple(RungCost(**rung) for rung in data["rungs"])
+        stages = tuple(StageCost(**stage) for stage in data["stages"])
+        return cls(tuple(data["axes"]), data["samples"], data["total"], rungs, stages)
+
+
+@dataclass(frozen=True)
 class Part:
     """An experiment of a plan: what all its trials have in common."""
 
@@ -80,6 +132,8 @@ class Part:
     work: str | None
     """Gradient steps and memory of a session, which its spec does not show."""
     launcher: Launcher = field(default_factory=Local)
+    cost: SearchCost | None = None
+    """Of a sampled search."""
 
     @property
     def sessions(self) -> int:
@@ -98,6 +152,7 @@ class Part:
             "overrides": [override.data() for override in self.overrides],
             "work": self.work,
             "launcher": self.launcher.data(),
+            "cost": self.cost.data() if self.cost else None,
         }
 
 
@@ -167,7 +222,8 @@ def read_plan(path: Path) -> PlanFile:
 def _part(data: dict[str, Any]) -> Part:
     target, overrides = _shared(data)
     launcher = Launcher.parse(data.get("launcher") or "local")
-    return Part(**{**data, "target": target, "overrides": overrides, "launcher": launcher})
+    cost = SearchCost.of(data["cost"]) if data.get("cost") else None
+    return Part(**{**data, "target": target, "overrides": overrides, "launcher": launcher, "cost": cost})
 
 
 def _shared(data: dict[str, Any]) -> tuple[Target | None, tuple[Override, ...]]:

@@ -43,6 +43,11 @@ class Runs:
             raise SessionNotFound(f"{name!r} matches more than one session: {_listed(matches)}")
         return SessionDir(self.root / matches[0])
 
+    def find_all(self, name: str) -> list[SessionDir]:
+        """The sessions that `name` means: all of a trial if it is (the beginning of) its id, otherwise the one."""
+        sessions = [] if Path(name).exists() else [one for one in self.sessions() if one.id.startswith(name)]
+        return sessions if len({one.trial for one in sessions}) == 1 else [self.find(name)]
+
     def _scan(self) -> Iterator[str]:
         """Relative paths, built as text: there may be ten thousand of them."""
         for env in _directories(str(self.root)):

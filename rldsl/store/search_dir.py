@@ -112,6 +112,8 @@ class SearchDir:
     @contextmanager
     def claim(self) -> Iterator[None]:
         """Holds the search for this process; raises AlreadyRunning if another driver has it."""
+        with writing(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
             try:
                 stack.enter_context(hold(self.path / LOCK, self.path / ALIVE))

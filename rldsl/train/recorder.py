@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rldsl.maths.scores import WINDOW
-from rldsl.store.metrics import MetricsWriter
+from rldsl.store.metrics import FRAME, MetricsWriter
 from rldsl.store.session_dir import SessionDir
-from rldsl.store.tensorboard import TensorBoardWriter
+from rldsl.store.tensorboard import Settings, TensorBoardWriter
 
 COLUMNS = ("frame", "seconds", "fps", "episodes", "episode_return", "episode_return_ma", "length")
 """Columns of every log point. `episode_return` is the mean of the last 100 episodes, `episode_return_ma` the mean of
@@ -23,7 +23,7 @@ class Recorder:
     def __init__(self, directory: SessionDir, columns: Sequence[str], earlier_seconds: float) -> None:
         """`columns` are those beside `COLUMNS`; `earlier_seconds` is the training time of earlier processes."""
         self.metrics = MetricsWriter(directory.metrics, [*COLUMNS, *columns])
-        self.events = TensorBoardWriter(directory.tensorboard)
+        self.events = TensorBoardWriter(directory.tensorboard, settings=lambda: _settings(directory))
         self.earlier_seconds = earlier_seconds
         self.started = time.monotonic()
         self.episodes = 0
@@ -75,8 +75,8 @@ class Recorder:
         for point in self._unwritten:
             row = {**point, **evaluation}
             if self.metrics.write(row):
-                scalars = {name: value for name, value in row.items() if value is not None}
-                self.events.scalars(int(scalars["frame"]), scalars)
+                scalars = {name: value for name, value in row.items() if value is not None and name != FRAME}
+                self.events.scalars(int(point[FRAME] or 0), scalars)
         self._unwritten.clear()
 
     def _speed(self, frame: int) -> float:
@@ -110,6 +110,12 @@ class Recorder:
 
     def close(self) -> None:
         self.events.close()
+
+
+def _settings(directory: SessionDir) -> Settings:
+    record = directory.read_session()
+    values = {name: record["trial"][name] for name in ("agent", "env", "budget")}
+    return Settings(record["trial_id"], values, directory.config.read_text())
 
 
 def _mean(values: Sequence[float] | deque[float] | deque[int]) -> float | None:

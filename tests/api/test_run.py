@@ -78,7 +78,7 @@ def test_several_experiments_and_grids(tmp_path: Path, capsys: pytest.CaptureFix
     [
         ((), "run needs an experiment"),
         ((Random(),), "run\\(...\\) takes experiments, not a Random"),
-        ((CARTPOLE.agent(SMALL).search(gamma=uniform(0.9, 0.99)),), "cartpole/ppo-search is a search"),
+        ((CARTPOLE.agent(SMALL).search(gamma=uniform(0.9, 0.99)).random(),), "cartpole/ppo-search is a search"),
     ],
 )
 def test_what_cannot_be_trained_is_refused(experiments: tuple[object, ...], sentence: str, tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_an_axis_that_its_field_does_not_take_is_refused_where_it_is_declared(ax
         (lambda: zipped(a=grid(1), b=choice(1)), "zipped takes axes of one kind, all grid or all choice"),
         (lambda: zipped(a=uniform(0, 1)), "zipped takes axes of one kind, all grid or all choice"),
         (lambda: zipped(), "zipped takes axes of one kind, all grid or all choice"),
-        (lambda: PPO_ON_CARTPOLE.search([0.9]), ".search takes axes by name, zipped(...) or a dictionary"),
+        (lambda: PPO_ON_CARTPOLE.search([0.9]), ".search takes axes by name, zipped(...), when(...) or a dictionary"),
         (
             lambda: PPO_ON_CARTPOLE.search(zipped(gamma=grid(0.9), lam=grid(2))),
             "agent.lam should be less than or equal",

@@ -43,7 +43,7 @@ def test_the_hopper_example_builds() -> None:
 
 
 def calls() -> list[tuple[str, object]]:
-    base = CARTPOLE.agent(PPO()).frames(1e5).search(gamma=uniform(0.9, 0.99))
+    base = CARTPOLE.agent(PPO()).frames(1e5).search(gamma=uniform(0.9, 0.99)).random()
     return [
         ("env", lambda: (base, base.env(Classic("Acrobot-v1")))),
         ("agent", lambda: (base, base.agent(PPO(gamma=0.5)))),
@@ -55,16 +55,18 @@ def calls() -> list[tuple[str, object]]:
         ("evaluate", lambda: (base, base.evaluate(7000))),
         ("on", lambda: (base, base.on(Slurm(hours=7)))),
         ("named", lambda: (base, base.named("other"))),
-        ("search", lambda: (base, base.search(gamma=uniform(0.1, 0.2)))),
+        ("search", lambda: (base, base.search(gamma=uniform(0.1, 0.2)).random())),
         ("random", lambda: (base, base.random(7))),
+        ("sobol", lambda: (base, base.sobol(7))),
+        ("objective", lambda: (base, base.objective("median"))),
         ("asha", lambda: (base, base.asha(7, grace=7))),
-        ("nevergrad", lambda: (base, base.nevergrad(7))),
+        ("nevergrad", lambda: (base, base.nevergrad(trials=7))),
     ]
 
 
 @pytest.mark.parametrize(("name", "call"), calls(), ids=[name for name, _ in calls()])
 def test_a_call_gives_a_new_builder_and_leaves_the_old_one(name: str, call: object) -> None:
-    before = CARTPOLE.agent(PPO()).frames(1e5).search(gamma=uniform(0.9, 0.99)).build()
+    before = CARTPOLE.agent(PPO()).frames(1e5).search(gamma=uniform(0.9, 0.99)).random().build()
     old, new = call()
     assert old.build() == before
     assert new.build() != before
@@ -102,18 +104,18 @@ def test_the_name_says_what_it_is_unless_another_was_given(builder: ExperimentBu
     assert builder.name == name
 
 
-def test_a_search_is_exhaustive_if_every_axis_is_a_grid_and_random_otherwise() -> None:
+def test_a_search_is_exhaustive_if_every_axis_is_a_grid_and_as_chosen_otherwise() -> None:
     ppo = CARTPOLE.agent(PPO()).frames(1e5)
     assert ppo.search(gamma=grid(0.1, 0.2)).build().search.method == Exhaustive()
-    assert ppo.search(gamma=grid(0.1, 0.2), lam=uniform(0, 1)).build().search.method == RandomSearch()
+    assert ppo.search(gamma=grid(0.1, 0.2), lam=uniform(0, 1)).random().build().search.method == RandomSearch()
     assert ppo.search(lam=uniform(0, 1)).random(5, seed=2).build().search.method == RandomSearch(5, seed=2)
-    assert ppo.search(lam=uniform(0, 1)).nevergrad(5).build().search.method == Nevergrad(5)
+    assert ppo.search(lam=uniform(0, 1)).nevergrad(trials=5).build().search.method == Nevergrad(5)
 
 
 def test_the_seeds_of_a_search_are_apart_from_those_of_a_benchmark() -> None:
     ppo = CARTPOLE.agent(PPO()).frames(1e5).seeds(3)
     benchmark = set(ppo.build().session_seeds)
-    search = set(ppo.search(lam=uniform(0, 1)).build().session_seeds)
+    search = set(ppo.search(lam=uniform(0, 1)).random().build().session_seeds)
     assert benchmark == {0, 1, 2}
     assert len(search) == 3
     assert not benchmark & search

@@ -73,7 +73,7 @@ def test_tensorboard_reads_the_same_numbers(trained: Trained) -> None:
     accumulator.Reload()
     points = rows(path)
     for column in ("episode_return", "episode_return_ma", "length", "episodes"):
-        scalars = accumulator.Scalars(column)
+        scalars = accumulator.Scalars(f"charts/{column}")
         assert [one.step for one in scalars] == [int(row["frame"]) for row in points]
         for one, row in zip(scalars, points, strict=True):
             assert abs(one.value - float(row[column])) <= 1e-5 * abs(one.value)

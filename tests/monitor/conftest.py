@@ -11,7 +11,17 @@ import pytest
 
 from rldsl import A2C, PPO, uniform
 from rldsl.store.session_dir import SessionDir
-from tests.monitor.sample_sessions import cartpole, make, make_done, make_failed, make_stopped, running, sessions_of
+from tests.monitor.sample_sessions import (
+    cartpole,
+    finished_trials,
+    make,
+    make_done,
+    make_failed,
+    make_search,
+    make_stopped,
+    running,
+    sessions_of,
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,7 @@ def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SampleRu
     done = [make_done(runs, one, best) for one, best in clips]
     for number, one in enumerate(sessions_of(search)):
         make_done(runs, one, best=100.0 + 10 * number)
+    make_search(runs, search, finished_trials(search, (105.0, 125.0, 145.0)))
     failed = make_failed(runs, a2c[0], "diverged: its parameters are not finite any more")
     failed.log.write_text("".join(f"line {number}\n" for number in range(300)) + "Traceback: it broke\n")
     with running(runs, ppo[0]) as alive:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from rldsl import PPO, Classic, Random, experiment
 from rldsl.builders.experiment import ExperimentBuilder
+from rldsl.plan.expand import expand
 from rldsl.plan.overrides import Overridden
 from rldsl.plan.plan import make_plan
+from rldsl.search.identity import search_id
 from rldsl.spec.gin_text import session_gin
 from rldsl.spec.session import Session
+from rldsl.store.journal import Event
 from rldsl.store.metrics import MetricsWriter
+from rldsl.store.search_dir import SearchDir
 from rldsl.store.session_dir import SessionDir
 
 COLUMNS = (
@@ -116,6 +120,26 @@ def running(runs: Path, session: Session, frame: int = 20_000, value: float = 90
         append_events(directory, started())
         write_points(directory, [(frame // 2, value / 2), (frame, value)])
         yield directory
+
+
+def make_search(runs: Path, builder: ExperimentBuilder, events: Iterable[Mapping[str, Any]]) -> SearchDir:
+    """The directory of a search with this journal."""
+    searched = builder.build()
+    directory = SearchDir.create(runs, searched, search_id(searched))
+    for event in events:
+        directory.append(**event)
+    return directory
+
+
+def finished_trials(builder: ExperimentBuilder, values: Sequence[float], **points: Sequence[Any]) -> Iterator[Event]:
+    """The journal of a search whose trials have these values; `points` replaces their settings."""
+    for number, (planned, value) in enumerate(zip(expand(builder.build()), values, strict=True)):
+        point = planned.differs | {f"agent.{name}": chosen[number] for name, chosen in points.items()}
+        seeds = list(builder.build().session_seeds)
+        yield {"event": "suggested", "trial": number, "point": point, "id": planned.trial.id}
+        yield {"event": "started", "trial": number, "rung": 0, "seeds": seeds}
+        result = {"values": dict.fromkeys(map(str, seeds), value), "seconds": 100.0}
+        yield {"event": "finished", "trial": number, "rung": 0, **result}
 
 
 def make_many(runs: Path, count: int, seeds: int = 4, trials: int = 25) -> None:

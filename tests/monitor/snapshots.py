@@ -22,9 +22,11 @@ from tests.monitor.drive import watching
 from tests.monitor.sample_sessions import (
     append_events,
     cartpole,
+    finished_trials,
     make,
     make_done,
     make_failed,
+    make_search,
     make_stopped,
     running,
     sessions_of,
@@ -75,7 +77,9 @@ def fixed_sessions(runs: Path) -> Iterator[None]:
         low, high = (cartpole().agent(PPO(clip=clip)).named("cartpole/clips") for clip in (0.1, 0.3))
         clips = zip([*sessions_of(low), *sessions_of(high)], (300, 340, 460, 480), strict=True)
         made = [make_done(runs, one, best) for one, best in clips]
-        for number, one in enumerate(sessions_of(cartpole().search(gamma=uniform(0.9, 0.99)).random(trials=3))):
+        search = cartpole().search(gamma=uniform(0.9, 0.99)).random(trials=3)
+        make_search(runs, search, finished_trials(search, (105.0, 125.0, 145.0), gamma=(0.95, 0.96, 0.97)))
+        for number, one in enumerate(sessions_of(search)):
             made.append(make_done(runs, one, best=100.0 + 10 * number))
             _set(made[-1], gamma=0.95 + number // 2 / 100)
         a2c, ppo = sessions_of(cartpole().agent(A2C()).named("cartpole/a2c")), sessions_of(cartpole())

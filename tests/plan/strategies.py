@@ -47,6 +47,8 @@ from rldsl.spec.search import (
     Nevergrad,
     RandomSearch,
     Search,
+    Sobol,
+    Statistic,
     Uniform,
 )
 
@@ -147,7 +149,8 @@ agents: st.SearchStrategy[Agent] = st.just(Random()) | st.builds(
     squash=st.booleans(),
     optimizer=optimizers,
 )
-budgets = st.builds(Budget, frames=st.integers(512, 10**9), log_every=frames, checkpoint_every=frames)
+LEAST_FRAMES = 512
+budgets = st.builds(Budget, frames=st.integers(LEAST_FRAMES, 10**9), log_every=frames, checkpoint_every=frames)
 rarely = st.integers(10**10, 10**12)
 """Frames between evaluations: never finer than a log interval."""
 evaluations = st.none() | st.builds(Evaluation, every=rarely, episodes=small, deterministic=st.booleans())
@@ -184,7 +187,13 @@ def searches(draw: st.DrawFn, agent: Agent) -> Search:
     menu = [*OF_ANY, *(OF_PPO if isinstance(agent, PPO) else ())]
     chosen = draw(st.lists(st.sampled_from(range(len(menu))), min_size=1, max_size=3, unique=True))
     dimensions = tuple(draw(menu[index]) for index in chosen)
-    return Search(dimensions=dimensions, method=draw(methods(dimensions)))
+    return Search(
+        dimensions=dimensions,
+        method=draw(methods(dimensions)),
+        objective=draw(one_of(Statistic)),
+        maximize=draw(st.booleans()),
+        max_failures=draw(st.none() | small),
+    )
 
 
 def methods(dimensions: tuple[Dimension, ...]) -> st.SearchStrategy[Method]:
@@ -193,8 +202,18 @@ def methods(dimensions: tuple[Dimension, ...]) -> st.SearchStrategy[Method]:
     trials, seed = st.integers(1, 3), st.integers(0, 99)
     return (
         st.builds(RandomSearch, trials=trials, seed=seed)
-        | st.builds(Asha, trials=trials, seed=seed, grace=counts, eta=st.integers(2, 5))
-        | st.builds(Nevergrad, trials=trials, seed=seed)
+        | st.builds(Sobol, trials=trials, seed=seed)
+        | st.builds(
+            Asha,
+            trials=trials,
+            seed=seed,
+            grace=st.none() | st.integers(1, LEAST_FRAMES - 1),
+            eta=st.integers(2, 5),
+            seeds=st.lists(small, min_size=1, max_size=2).map(sorted).map(tuple),
+            stopping=st.booleans(),
+            sampler=st.sampled_from(["random", "sobol"]),
+        )
+        | st.builds(Nevergrad, trials=trials, seed=seed, parallel=small)
     )
 
 

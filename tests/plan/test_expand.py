@@ -121,7 +121,7 @@ def test_two_experiments_of_one_name_are_refused() -> None:
 
 
 def test_no_plan_lists_what_nevergrad_will_ask() -> None:
-    made = BASE.search(gamma=uniform(0.9, 0.99)).nevergrad(7).build()
+    made = BASE.search(gamma=uniform(0.9, 0.99)).nevergrad(trials=7).build()
     (part,) = make_plan([Overridden(made)]).parts
     assert part.adaptive
     assert part.trials == 7

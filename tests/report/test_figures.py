@@ -71,7 +71,7 @@ def test_axes_say_what_they_show() -> None:
     assert "100k" in [label.get_text() for label in first.get_xticklabels()]
     legend = first.get_legend()
     assert [text.get_text() for text in legend.get_texts()] == ["ppo", "a2c", "random", "target 80"]
-    assert legend.get_title().get_text() == "band: lowest to highest seed"
+    assert legend.get_title().get_text() == "mean of 4 seeds\nband: lowest to highest seed"
     assert len(first.collections) == 2, "a band for each line that has one"
     legend_box, axes_box = legend.get_window_extent(), first.get_window_extent()
     assert legend_box.x0 >= axes_box.x1 - 1, "the legend covers no curve"
@@ -112,6 +112,7 @@ def test_the_digest_depends_on_all_that_is_shown() -> None:
         replace(panel, target=81.0),
         replace(panel, metric="length"),
         replace(panel, note=""),
+        replace(panel, smoothing="mean of 10 log points"),
         replace(panel, lines=panel.lines[:2]),
         replace(panel, lines=[replace(panel.lines[0], y=y), *panel.lines[1:]]),
         replace(panel, lines=[replace(panel.lines[0], low=None), *panel.lines[1:]]),

@@ -7,7 +7,6 @@ trials is limited.
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass, field
 
 WORST = float("-inf")
@@ -61,7 +60,9 @@ class ReferenceAsha:
             if alive and rung < self.rungs - 1:
                 self.promoted.setdefault(rung, set()).add(alive[0])
                 return self._run(alive[0], rung + 1)
-            if rung == self.rungs - 1 and any(trial not in self.failed_at(rung) for trial in self.results.get(rung, {})):
+            if rung == self.rungs - 1 and any(
+                trial not in self.failed_at(rung) for trial in self.results.get(rung, {})
+            ):
                 return None
         return None
 
@@ -110,7 +111,3 @@ class ReferenceStopping:
         if len(here) < self.min_results or better + 1 <= len(here) / self.eta:
             self.continues.append((trial, rung))
 
-
-def scores(random_state: random.Random, levels: int) -> float:
-    """A score out of few, so that ties are common."""
-    return float(random_state.randrange(levels))

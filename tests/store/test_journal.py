@@ -115,3 +115,11 @@ def test_a_reader_starts_over_with_a_new_journal(tmp_path):
     path.write_text('{"event": "created"}\n')
     assert reader.read_new() == [{"event": "created"}]
     assert (reader.state.status, reader.state.attempts) == ("created", 0)
+
+
+def test_a_session_that_is_paused_has_nothing_left_to_train_up_to_its_frame():
+    state = fold([*TWO_LIVES[:3], {"time": 240, "event": "paused", "frame": 6000}])
+    assert (state.state, state.frame, state.reason, state.seconds) == ("paused", 6000, None, 40)
+    assert [state.reached(until) for until in (5000, 6000, 6001, None)] == [True, True, False, False]
+    assert fold([TWO_LIVES[-1]], state).reached(None) and fold([TWO_LIVES[-1]], state).reached(6001)
+    assert not fold([TWO_LIVES[3]], state).reached(5000), "it runs again"

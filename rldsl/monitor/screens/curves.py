@@ -14,11 +14,12 @@ from textual.containers import Container
 from textual.widget import Widget
 from textual.widgets import Static
 
-from rldsl.monitor.curves import Curve, Line, averaged, metrics_of
+from rldsl.monitor.curves import Curve, averaged, metrics_of
 from rldsl.monitor.screens.base import WatchScreen
 from rldsl.monitor.session_index import SessionSnapshot
 from rldsl.monitor.themes import palette_of
 from rldsl.monitor.widgets.chart import Chart
+from rldsl.report.panel import Line
 from rldsl.report.words import count
 
 MAX_SESSIONS = 64

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.text import Text
@@ -15,50 +14,36 @@ from textual.widgets import DataTable
 
 from rldsl.monitor.palette import MARKS, Palette
 from rldsl.monitor.screens.base import WatchScreen
+from rldsl.monitor.search_index import SearchSnapshot
 from rldsl.monitor.session_index import SessionSnapshot
-from rldsl.monitor.session_tree import STATE_ORDER, Summary, summarize
+from rldsl.monitor.session_tree import Summary, summarize
 from rldsl.monitor.themes import palette_of
-from rldsl.monitor.varied_settings import VariedSettings
 from rldsl.report.words import amount, count, value
+from rldsl.search.leaderboard import RankedTrial
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A trial of a search."""
+    """A trial of a search, and its sessions as far as they were read."""
 
-    experiment: str
-    trial: str
-    sessions: list[SessionSnapshot]
-    summary: Summary
-    rung: int | None
-    rank: int = 0
+    search: str
+    rank: int
+    rungs: int
+    trial: RankedTrial
+    sessions: Sequence[SessionSnapshot]
 
 
-def leaderboard(sessions: Iterable[SessionSnapshot]) -> list[Entry]:
-    """The trials of every search, by rung, then by `episode_return_ma` averaged over seeds, best first."""
-    trials: dict[tuple[str, str], list[SessionSnapshot]] = {}
+def entries(searches: Iterable[SearchSnapshot], sessions: Iterable[SessionSnapshot]) -> list[Entry]:
+    """The trials of all searches, best first in each."""
+    by_trial: dict[str, list[SessionSnapshot]] = {}
     for session in sessions:
         if session.is_search:
-            trials.setdefault((session.status.experiment, session.trial), []).append(session)
-    entries = [_entry(experiment, trial, members) for (experiment, trial), members in trials.items()]
-    ranks: Counter[str] = Counter()
-    ranked = []
-    for entry in sorted(entries, key=_sort_key):
-        ranks[entry.experiment] += 1
-        ranked.append(replace(entry, rank=ranks[entry.experiment]))
-    return ranked
-
-
-def _entry(experiment: str, trial: str, sessions: list[SessionSnapshot]) -> Entry:
-    rungs = [session.rung for session in sessions if session.rung is not None]
-    return Entry(experiment, trial, sessions, summarize(sessions), max(rungs, default=None))
-
-
-def _sort_key(entry: Entry) -> tuple[str, bool, int, bool, float]:
-    """A trial whose sessions all failed comes last."""
-    score = entry.summary.episode_return_ma
-    failed = entry.summary.states.keys() == {"failed"}
-    return entry.experiment, failed, -(entry.rung or 0), score is None, -(score or 0.0)
+            by_trial.setdefault(session.trial, []).append(session)
+    return [
+        Entry(search.name, rank, len(search.frames), row, by_trial.get(row.id, []))
+        for search in searches
+        for rank, row in enumerate(search.rows, 1)
+    ]
 
 
 class SearchScreen(WatchScreen):
@@ -76,42 +61,41 @@ class SearchScreen(WatchScreen):
     def __init__(self) -> None:
         super().__init__()
         self.entries: list[Entry] = []
+        self._columns: list[str] = []
+        self._shown: list[list[Text]] = []
 
     def compose_body(self) -> Iterable[Widget]:
         yield DataTable(id="board", cursor_type="row", zebra_stripes=True)
 
     def update_content(self) -> None:
-        self.entries = leaderboard(self.app.sessions.values())
-        table, palette = self.query_one(DataTable), palette_of(self.app)
-        cursor = table.cursor_row
-        paths = _paths(self.entries, self.app.index.varied)
-        rungs = any(entry.rung is not None for entry in self.entries)
-        table.clear(columns=True)
-        table.add_columns(
-            "#", "search", "return_ma", *(["rung"] if rungs else []), "seeds", "state", "frames", *paths.values()
-        )
-        for entry in self.entries:
-            table.add_row(*self._cells(entry, list(paths), rungs, palette))
-        table.move_cursor(row=cursor)
-        searches = len({entry.experiment for entry in self.entries})
-        none = "no sessions of a search yet: `rldsl search FILE` runs one"
-        self.set_status(f"{count(len(self.entries), 'trial')} of {count(searches, 'search')}" if searches else none)
+        searches = list(self.app.searches.snapshots.values())
+        self.entries = entries(searches, self.app.sessions.values())
+        paths = _paths(self.entries)
+        rungs = any(entry.rungs > 1 for entry in self.entries)
+        names = ["#", "search", "trial", "value", *(["rung"] if rungs else []), "seeds", "state", "return_ma", "frames"]
+        palette = palette_of(self.app)
+        cells = [_cells(entry, list(paths), rungs, palette) for entry in self.entries]
+        self._show([*names, *paths.values()], cells)
+        self.set_status(_status(searches))
 
-    def _cells(self, entry: Entry, paths: list[str], rungs: bool, palette: Palette) -> list[Text]:
-        varied = self.app.index.varied.get(entry.experiment) or VariedSettings()
-        settings = varied.settings(entry.trial)
-        score = entry.summary.episode_return_ma
-        style = palette.style("success", bold=True) if entry.rank == 1 else palette.style("foreground")
-        return [
-            Text(str(entry.rank), palette.dim, justify="right"),
-            Text(entry.experiment),
-            Text("-" if score is None else f"{score:.1f}", style, justify="right"),
-            *([Text("-" if entry.rung is None else str(entry.rung), justify="right")] if rungs else []),
-            Text(str(len(entry.sessions)), justify="right"),
-            _states(entry.summary, palette),
-            Text(amount(entry.summary.frame), palette.dim, justify="right"),
-            *(Text(value(settings[path]) if path in settings else "", palette.style("primary")) for path in paths),
-        ]
+    def _show(self, columns: list[str], rows: list[list[Text]]) -> None:
+        """Updates the cells that differ; the table is made anew only if it has other columns or fewer rows."""
+        table = self.query_one(DataTable)
+        if columns != self._columns or len(rows) < len(self._shown):
+            cursor = table.cursor_row
+            table.clear(columns=True)
+            for name in columns:
+                table.add_column(name, key=name)
+            self._columns, self._shown = columns, []
+            table.add_rows(rows)
+            table.move_cursor(row=cursor)
+        else:
+            for index, row in enumerate(rows[: len(self._shown)]):
+                for column, cell in enumerate(row):
+                    if cell != self._shown[index][column]:
+                        table.update_cell_at((index, column), cell, update_width=True)  # type: ignore[arg-type]
+            table.add_rows(rows[len(self._shown) :])
+        self._shown = rows
 
     def action_cursor(self, step: int) -> None:
         table = self.query_one(DataTable)
@@ -119,19 +103,55 @@ class SearchScreen(WatchScreen):
 
     @on(DataTable.RowSelected)
     def _open(self, event: DataTable.RowSelected) -> None:
-        self.app.focus_on([session.path for session in self.entries[event.cursor_row].sessions])
-        self.app.action_show("curves")
+        if sessions := self.entries[event.cursor_row].sessions:
+            self.app.focus_on([session.path for session in sessions])
+            self.app.action_show("curves")
 
 
-def _paths(entries: Iterable[Entry], varied: Mapping[str, VariedSettings]) -> dict[str, str]:
+def _paths(shown: Iterable[Entry]) -> dict[str, str]:
     """The settings that are searched, each with the header of its column."""
-    names = dict.fromkeys(entry.experiment for entry in entries)
-    paths = dict.fromkeys(path for name in names if name in varied for path in varied[name].paths)
+    paths = dict.fromkeys(path for entry in shown for path in entry.trial.point)
     return {path: path.removeprefix("agent.") for path in paths}
 
 
-def _states(summary: Summary, palette: Palette) -> Text:
-    text = Text()
-    for state in sorted(summary.states, key=STATE_ORDER.__getitem__):
-        text.append(f"{MARKS[state]}{summary.states[state]} ", palette.state(state))
-    return text
+def _cells(entry: Entry, paths: Sequence[str], rungs: bool, palette: Palette) -> list[Text]:
+    row, summary = entry.trial, summarize(entry.sessions)
+    style = palette.style("success", bold=True) if entry.rank == 1 else palette.style("foreground")
+    return [
+        Text(str(entry.rank), palette.dim, justify="right"),
+        Text(entry.search),
+        Text(str(row.number), justify="right"),
+        _number(row.value, style),
+        *([Text(_rung(row), justify="right")] if rungs else []),
+        Text(str(row.seeds), justify="right"),
+        Text(f"{MARKS[row.state]} {row.state}", palette.state(row.state)),
+        _number(summary.episode_return_ma, palette.dim),
+        Text(_frames(summary), palette.dim, justify="right"),
+        *(_setting(row.point, path, palette) for path in paths),
+    ]
+
+
+def _number(number: float | None, style: object) -> Text:
+    return Text("-" if number is None else f"{number:.1f}", style, justify="right")  # type: ignore[arg-type]
+
+
+def _rung(row: RankedTrial) -> str:
+    """The rung that it has reached, and the one that it is trained for."""
+    reached = "-" if row.rung is None else str(row.rung)
+    return reached if row.target == row.rung else f"{reached}→{row.target}"
+
+
+def _frames(summary: Summary) -> str:
+    return amount(summary.frame) if summary.frames else ""
+
+
+def _setting(point: Mapping[str, object], path: str, palette: Palette) -> Text:
+    return Text(value(point[path]) if path in point else "", palette.style("primary"))
+
+
+def _status(searches: Sequence[SearchSnapshot]) -> str:
+    if not searches:
+        return "no search yet: `rldsl search FILE` runs one"
+    trials, running = sum(len(search.rows) for search in searches), sum(search.running for search in searches)
+    shown = f"{count(trials, 'trial')} of {len(searches)} search{'' if len(searches) == 1 else 'es'}"
+    return f"{shown}, {running} running" if running else shown

@@ -14,11 +14,20 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from rldsl.monitor.canvas import NO_LINE, Raster, Window, draw, nice_ticks, target_row, whole_window, y_ticks
-from rldsl.monitor.curves import Line
 from rldsl.monitor.palette import Palette, mix
 from rldsl.monitor.themes import palette_of
-from rldsl.report.words import amount
+from rldsl.report.canvas import (
+    NO_LINE,
+    Raster,
+    Window,
+    draw,
+    target_row,
+    tick_label,
+    whole_window,
+    x_labels,
+    y_ticks,
+)
+from rldsl.report.panel import Line
 
 AXIS_WIDTH = 9
 """Columns taken by the labels of the y axis."""
@@ -116,7 +125,7 @@ class Chart(Widget, can_focus=True):
         target = None if self.target is None else target_row(self.target, window, height)
         rows = [self._row(raster, row, labels.get(row), row == target, palette) for row in range(height)]
         rows.append([Segment(" " * (AXIS_WIDTH - 1) + "└" + "─" * width, palette.faint)])
-        rows.append(self._x_labels(window, width, palette))
+        rows.append([Segment(x_labels(window, width, AXIS_WIDTH, tick_label), palette.dim)])
         return [Strip(Segment.apply_style(row, base)).adjust_cell_length(self.size.width, base) for row in rows]
 
     def _message(self, base: Style, palette: Palette) -> list[Strip]:
@@ -128,23 +137,13 @@ class Chart(Widget, can_focus=True):
         return strips
 
     def _row(self, raster: Raster, row: int, label: float | None, dashed: bool, palette: Palette) -> list[Segment]:
-        axis = " " * (AXIS_WIDTH - 1) + "│" if label is None else f"{_tick(label):>{AXIS_WIDTH - 2}} ┤"
+        axis = " " * (AXIS_WIDTH - 1) + "│" if label is None else f"{tick_label(label):>{AXIS_WIDTH - 2}} ┤"
         text = raster.text(row).replace(" ", "╌") if dashed else raster.text(row)
         owners, bands = raster.owner[row].tolist(), raster.band[row].tolist()
         segments = [Segment(axis, palette.dim)]
         for (owner, band), cells in groupby(zip(text, owners, bands, strict=True), key=lambda cell: (cell[1], cell[2])):
             segments.append(Segment("".join(cell[0] for cell in cells), _cell_style(owner, band, palette)))
         return segments
-
-    def _x_labels(self, window: Window, width: int, palette: Palette) -> list[Segment]:
-        cells = [" "] * (AXIS_WIDTH + width)
-        for tick in nice_ticks(window.x0, window.x1, max(2, width // 14)):
-            label = _tick(tick)
-            centre = AXIS_WIDTH + round((tick - window.x0) / (window.x1 - window.x0) * (width - 1))
-            start = min(max(AXIS_WIDTH - 1, centre - len(label) // 2), AXIS_WIDTH + width - len(label))
-            if all(cell == " " for cell in cells[max(0, start - 1) : start + len(label) + 1]):
-                cells[start : start + len(label)] = label
-        return [Segment("".join(cells), palette.dim)]
 
 
 def _cell_style(owner: int, band: int, palette: Palette) -> Style:
@@ -161,7 +160,3 @@ def _tint(band: int, palette: Palette) -> str:
         if band >> index & 1:
             tint = mix(tint, palette.line_colours[index % len(palette.line_colours)], share)
     return tint
-
-
-def _tick(number: float) -> str:
-    return "0" if number == 0 else amount(number) if abs(number) >= 0.01 else f"{number:.1e}"

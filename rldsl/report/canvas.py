@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rldsl.monitor.curves import Floats, Line
+from rldsl.report.panel import Floats, Line
+from rldsl.report.words import amount
 
 Ints = NDArray[np.int64]
 
@@ -185,3 +186,20 @@ def y_ticks(window: Window, height: int) -> dict[int, float]:
         values = nice_ticks(window.y0, window.y1, limit)
     rows = np.round(window.rows(np.array(values), height * 4)) // 4 if values else np.empty(0)
     return {int(row): value for row, value in zip(rows, values, strict=True) if 0 <= row < height}
+
+
+def x_labels(window: Window, width: int, margin: int, format: Callable[[float], str]) -> str:
+    """The line below the x axis of a plot that is `width` cells wide and begins after `margin` cells."""
+    cells = [" "] * (margin + width)
+    for tick in nice_ticks(window.x0, window.x1, max(2, width // 14)):
+        label = format(tick)
+        centre = margin + round((tick - window.x0) / (window.x1 - window.x0) * (width - 1))
+        start = min(max(margin - 1, centre - len(label) // 2), margin + width - len(label))
+        if all(cell == " " for cell in cells[max(0, start - 1) : start + len(label) + 1]):
+            cells[start : start + len(label)] = label
+    return "".join(cells)
+
+
+def tick_label(number: float) -> str:
+    """A number beside an axis, such as `12.5k`."""
+    return "0" if number == 0 else amount(number) if abs(number) >= 0.01 else f"{number:.1e}"

@@ -1,0 +1,76 @@
+"""The part of `plan` that describes searches: axes, frames, rungs and advice."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rldsl.cli.tables import echo, escape
+from rldsl.plan.plan import Part, Plan, Row
+from rldsl.report.words import amount, count
+from rldsl.store.plan_file import RungCost, SearchCost, StageCost
+
+ADVISED = (3, 4)
+"""Trials per dimension that a search should have."""
+
+
+def show_search(part: Part) -> None:
+    """Prints what a search varies, what it costs and what it will do."""
+    cost = part.cost
+    if cost is None:
+        return
+    names = ", ".join(path.removeprefix("agent.") for path in cost.axes)
+    echo(f"  {count(len(cost.axes), 'dimension')}: {escape(names)}")
+    if part.adaptive:
+        echo("  each trial is chosen from the results so far: none can be listed yet")
+    if cost.total is not None:
+        expected = f", about {amount(cost.expected or 0)} expected" if cost.rungs else ""
+        echo(f"  {amount(cost.total)} frames if every trial trains to the end{expected}")
+    for number, rung in enumerate(cost.rungs):
+        echo(f"  {_rung(number, rung)}")
+    for stage in cost.stages:
+        echo(f"  {_stage(stage)}")
+    if cost.stages and cost.expected is not None:
+        total = cost.expected + sum(stage.frames for stage in cost.stages)
+        echo(f"  all stages: {'about ' if cost.rungs else ''}{amount(total)} frames")
+    if advice := _advice(cost):
+        echo(f"  [yellow]{advice}[/yellow]")
+
+
+def _rung(number: int, rung: RungCost) -> str:
+    about = "" if number == 0 else "about "
+    trials = count(round(rung.trials), "trial")
+    return f"rung {number}: {about}{trials} to {amount(rung.frames)} frames, {count(rung.seeds, 'seed')} each"
+
+
+def _stage(stage: StageCost) -> str:
+    frames = f"{count(stage.seeds, 'seed')} each, {amount(stage.frames)} frames"
+    if stage.name == "validation":
+        best = count(stage.trials - 1, "best trial")
+        return f"then validation: {best} and the current settings, {frames}"
+    return f"then {stage.name}: {count(stage.trials, 'trial')} around the best, {frames}"
+
+
+def _advice(cost: SearchCost) -> str | None:
+    low, high = (number * len(cost.axes) for number in ADVISED)
+    if cost.samples >= low:
+        return None
+    return f"few trials: 3-4 per dimension are advised, {low} to {high} here"
+
+
+class Repeated:
+    """Counts the samples of each search that repeat an earlier one, which trains nothing new."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.searches = {part.name for part in plan.parts if part.cost is not None}
+        self.seen: set[tuple[str, str]] = set()
+        self.repeats: Counter[str] = Counter()
+
+    def add(self, row: Row) -> None:
+        if row.experiment in self.searches:
+            self.repeats[row.experiment] += (row.experiment, row.id) in self.seen
+            self.seen.add((row.experiment, row.id))
+
+    def show(self) -> None:
+        for name, number in self.repeats.items():
+            if number:
+                echo(f"[dim]{name}: {count(number, 'sample')} of its trials repeat earlier ones[/dim]")

@@ -1,0 +1,94 @@
+"""The command `report` on searches: a summary in the terminal, and the files of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rldsl.cli.options import Choice
+from rldsl.cli.search_view import show_leaderboard
+from rldsl.cli.tables import echo, escape, table
+from rldsl.report.search_figures import write_figures
+from rldsl.report.search_html import write_html
+from rldsl.report.search_report import SearchReport, search_report
+from rldsl.report.search_words import sentences
+from rldsl.report.words import amount, count
+from rldsl.search.history import History
+from rldsl.search.identity import search_id
+from rldsl.search.stages import narrow_experiment
+from rldsl.spec.errors import SpecError
+from rldsl.spec.experiment import Experiment
+from rldsl.store.errors import writing
+from rldsl.store.files import replace_json
+from rldsl.store.search_dir import SearchDir, search_dirs
+
+
+def report_searches(choice: Choice, runs: Path, out: Path | None) -> bool:
+    """Reports on the searches of an experiment file or run directory; returns whether there is nothing else in it."""
+    if choice.file.is_dir():
+        found = [(one.experiment(), one) for one in search_dirs(choice.file)]
+        only_searches = False
+    else:
+        experiments = [one.experiment for one in choice.experiments()]
+        found = [search for one in experiments if one.sampled for search in _stages(one, runs)]
+        only_searches = all(one.sampled for one in experiments)
+    for experiment, directory in found:
+        _report(experiment, History.of(directory.events()), out)
+    if only_searches and not found:
+        echo("no search with these settings has been started yet: `search` runs it")
+    return only_searches
+
+
+def _stages(experiment: Experiment, runs: Path) -> Iterator[tuple[Experiment, SearchDir]]:
+    """The search of an experiment and its narrow stage, as far as they were started."""
+    directory = SearchDir.of(runs, experiment.name, search_id(experiment))
+    if not directory.exists():
+        return
+    yield experiment, directory
+    if experiment.search is None or experiment.search.narrow is None:
+        return
+    try:
+        narrow = narrow_experiment(experiment, History.of(directory.events()))
+    except SpecError:  # no trial has a value yet
+        return
+    yield from _stages(narrow, runs)
+
+
+def _report(experiment: Experiment, history: History, out: Path | None) -> None:
+    report = search_report(experiment, history)
+    show_leaderboard(history, experiment)
+    if len(report.rungs) > 1:
+        _show_rungs(report)
+    for sentence in sentences(report):
+        echo(escape(sentence))
+    if out is not None:
+        _write(report, out)
+    else:
+        echo("[dim]--out DIR writes an HTML page, figures and JSON[/dim]")
+
+
+def _show_rungs(report: SearchReport) -> None:
+    names = ["rung", "frames", "seeds", "reached", "promoted", "best", "median"]
+    rows = [
+        [
+            str(rung.rung),
+            amount(rung.frames),
+            str(rung.seeds),
+            str(rung.reached),
+            str(rung.promoted) if rung.rung < len(report.rungs) - 1 else "",
+            "-" if rung.best is None else f"{rung.best:.1f}",
+            "-" if rung.median is None else f"{rung.median:.1f}",
+        ]
+        for rung in report.rungs
+    ]
+    table(names, rows, right=names)
+
+
+def _write(report: SearchReport, out: Path) -> None:
+    name = report.experiment.name.replace("/", "-")
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+    figures = write_figures(report, out, name)
+    write_html(report, out / f"{name}.html")
+    replace_json(out / f"{name}.json", report.data())
+    echo(f"wrote {escape(str(out / name))}.html, {name}.json and {count(len(figures), 'figure')}")

@@ -1,0 +1,136 @@
+"""Detached searches: starting their drivers, what drives them now, and stopping them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rldsl.launch.backend import Refused, backend_for
+from rldsl.launch.code import freeze
+from rldsl.launch.job_records import JobRecord, new_submission, newest_drivers, read_records, record_of, write_records
+from rldsl.launch.jobs import Job
+from rldsl.launch.queues import QueuedJob, Queues
+from rldsl.launch.search_run import SearchRequest
+from rldsl.spec.launcher import Launcher
+from rldsl.store.claim import read_heartbeat
+from rldsl.store.errors import AlreadyRunning
+from rldsl.store.layout import ALIVE
+from rldsl.store.processes import host_name
+from rldsl.store.scrub import scrub_command
+from rldsl.store.search_dir import SearchDir
+
+STOP_SECONDS = 60.0
+"""How long to wait for a driver that was asked to stop; processes of this machine checkpoint first."""
+
+
+def detach_search(request: SearchRequest) -> JobRecord:
+    """Starts the driver of a search as a process or job of its own and returns the record of it.
+
+    Raises `AlreadyRunning` if it is driven already, or its driver is about to start.
+    """
+    queues = Queues(request.runs)
+    if driver := find_driver(request.directory, queues).description:
+        raise AlreadyRunning(f"the search {request.directory.path.name} has a driver: {driver}")
+    queues.refuse_errors()
+    directory = request.create_directory()
+    code = freeze(request.file, request.runs)
+    command = [sys.executable, "-m", "rldsl.launch.search_driver", str(directory.path.resolve())]
+    command += ["--runs", str(request.runs.resolve()), "--file", str(code.file), "--code", str(code.folder)]
+    command += ["--command", json.dumps(scrub_command(request.command))]
+    command += ["--fail-fast"] * request.fail_fast + ["--retry-failed"] * request.retry_failed
+    name = f"search-{request.experiment.name}"
+    job = Job((), directory.path.resolve(), tuple(command), name=name, cwd=code.cwd, path=code.path)
+    return _submit(job, request.experiment.launcher.driver(), code.folder, request.runs, directory)
+
+
+def _submit(job: Job, launcher: Launcher, code: Path, runs: Path, directory: SearchDir) -> JobRecord:
+    folder = new_submission(runs)
+    ids = backend_for(launcher, runs).submit([job], code, folder)
+    if not ids:
+        raise Refused(f"{launcher.kind} did not accept the driver of {directory.path.name}")
+    record = replace(record_of(job, ids[0], folder.name, launcher, runs), search=str(directory.path.relative_to(runs)))
+    write_records(runs, [record])
+    return record
+
+
+@dataclass(frozen=True)
+class Driver:
+    """What drives a search, or drove it last."""
+
+    directory: SearchDir
+    job: QueuedJob | None = None
+    """Its newest driver that was detached."""
+
+    @property
+    def live(self) -> bool:
+        """Whether the detached driver waits or runs."""
+        return self.job is not None and self.job.state.live
+
+    @property
+    def running(self) -> bool:
+        """Whether a process drives the search now."""
+        return self.directory.running
+
+    @property
+    def description(self) -> str | None:
+        """The job and its state, or the process; None if nothing drives the search or is about to."""
+        if self.live and self.job is not None:
+            record, state = self.job
+            where = f" on {state.where}" if state.where else f": {state.reason}" if state.reason else ""
+            return f"{record.backend} job {record.job_id}, {state.state}{where}"
+        if not self.running:
+            return None
+        beat = read_heartbeat(self.directory.path / ALIVE) or {}
+        return f"process {beat.get('pid')} on {beat.get('host')}"
+
+    @property
+    def failure(self) -> str | None:
+        """Why the last detached driver ended, if it neither finished nor was stopped and nothing drives the search."""
+        if self.job is None or self.description is not None or self.job.state.state != "failed":
+            return None
+        return f"{self.job.record.backend} job {self.job.record.job_id}: {self.job.state.reason}"
+
+
+def find_driver(directory: SearchDir, queues: Queues) -> Driver:
+    """The driver of a search, with the state that its queue reports."""
+    record = newest_drivers(read_records(queues.runs)).get(str(directory.path.relative_to(queues.runs)))
+    return Driver(directory, None if record is None else queues.job(record))
+
+
+def stop_driver(driver: Driver, queues: Queues, wait: Callable[[float], None] = time.sleep) -> str | None:
+    """Stops what drives a search and waits until it has ended; returns a sentence if that is not possible.
+
+    The sessions of a queue continue.
+    """
+    name = driver.directory.path.name
+    if driver.live and driver.job is not None:
+        if refusals := queues.cancel([driver.job.record]):
+            return refusals[0]
+    elif driver.running and (problem := _terminate(driver.directory)):
+        return problem
+    deadline = time.monotonic() + STOP_SECONDS
+    while driver.running:
+        if time.monotonic() > deadline:
+            return f"{name} is still driven by {driver.description}: its jobs were not cancelled"
+        wait(0.2)
+    return None
+
+
+def _terminate(directory: SearchDir) -> str | None:
+    """Asks the process that drives a search to stop, if it is one of this machine."""
+    beat = read_heartbeat(directory.path / ALIVE) or {}
+    if beat.get("host") != host_name():
+        return f"{directory.path.name} is driven by a process on {beat.get('host')}: stop it there"
+    try:
+        os.kill(int(beat["pid"]), signal.SIGTERM)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        return f"{directory.path.name} is driven by a process of another user"
+    return None

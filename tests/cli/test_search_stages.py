@@ -1,0 +1,90 @@
+"""`search` with stages, validation and the winner as a file, and `report` on it: real trainings of a few frames."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rldsl.cli.load import load
+from rldsl.store.search_dir import search_dirs
+from tests.project import Project
+
+EXPERIMENT = '''"""A staged search."""
+from rldsl import PPO, Classic, experiment, log_uniform, main, uniform
+
+cartpole = experiment("cartpole").env(Classic("CartPole-v1", num_envs=4)).seeds(3)
+ppo = cartpole.agent(PPO(rollout=32, minibatch=64, epochs=1)).frames(2048)
+wide = ppo.search(gamma=uniform(0.9, 0.99), lr=log_uniform(1e-4, 1e-2)).asha(trials=6, grace=256, eta=2)
+staged = wide.narrow(trials=2, seeds=2).validate(1)
+
+if __name__ == "__main__":
+    main(ppo, staged)
+'''
+
+
+class Searched(Project):
+    """A project whose search has run."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.write(EXPERIMENT)
+        self.ran = self.python("exp.py", "search", "--write", "tuned.py")
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Searched:
+    return Searched(tmp_path_factory.mktemp("staged"))
+
+
+def test_every_stage_runs_and_the_winner_is_written(searched: Searched) -> None:
+    ran = searched.ran
+    assert ran.returncode in (0, 1), ran.stdout + ran.stderr
+    shown = ran.stdout
+    wide, narrow = shown.index("cartpole/ppo-search  6 trials"), shown.index("cartpole/ppo-search-narrow  2 trials")
+    assert wide < narrow < shown.index("current settings")
+    assert [one.path.name.rpartition("-")[0] for one in search_dirs(searched.root / "runs")] == [
+        "cartpole-ppo-search",
+        "cartpole-ppo-search-narrow",
+    ]
+    written = searched.root / "tuned.py"
+    assert written.exists() == (ran.returncode == 0)
+    if written.exists():
+        (tuned,) = load(written)
+        assert tuned.name == "cartpole/ppo" and tuned.search is None and list(tuned.seeds) == [0, 1, 2]
+        status = searched.python("tuned.py", "status")
+        assert status.stdout.count("done") == 3, status.stdout
+
+
+def test_a_finished_search_does_nothing_again(searched: Searched) -> None:
+    runs = searched.root / "runs"
+    before = {path: path.read_bytes() for path in runs.rglob("journal.jsonl")}
+    ran = searched.python("exp.py", "search", "--validate", "1")
+    assert ran.returncode == 0, ran.stderr
+    assert {path: path.read_bytes() for path in runs.rglob("journal.jsonl")} == before
+    assert "current settings" in ran.stdout
+
+
+def test_an_existing_file_is_not_overwritten(searched: Searched) -> None:
+    (searched.root / "mine.py").write_text("precious")
+    ran = searched.python("exp.py", "search", "--write", "mine.py")
+    assert ran.returncode == 2 and "--force" in ran.stderr and "Traceback" not in ran.stderr
+    assert (searched.root / "mine.py").read_text() == "precious"
+    assert "takes a Python file" in searched.python("exp.py", "search", "--write", "mine.txt").stderr
+
+
+def test_report_writes_a_page_figures_and_json(searched: Searched) -> None:
+    ran = searched.python("exp.py", "report", "--only", "ppo-search", "--out", "found")
+    assert ran.returncode == 0, ran.stderr
+    assert "without early stopping" in ran.stdout and "not estimated" in ran.stdout
+    names = {path.name for path in (searched.root / "found").iterdir()}
+    for stage in ("cartpole-ppo-search", "cartpole-ppo-search-narrow"):
+        assert {f"{stage}.html", f"{stage}.json", f"{stage}-parallel.png", f"{stage}-pareto.png"} <= names
+    record = json.loads((searched.root / "found" / "cartpole-ppo-search.json").read_text())
+    assert len(record["trials"]) == 6 and record["frames"] < record["frames_without_early_stopping"]
+
+
+def test_without_a_search_report_says_so(searched: Searched, tmp_path: Path) -> None:
+    ran = searched.python("exp.py", "report", "--only", "ppo-search", "--runs", str(tmp_path / "none"))
+    assert ran.returncode == 0 and "no search with these settings has been started" in ran.stdout
