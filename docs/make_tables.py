@@ -55,8 +55,9 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def scores() -> str:
-    """One row per accepted result, from the table that `rldsl report results` wrote."""
+    """One row per accepted result of a trained agent, from the table that `rldsl report results` wrote."""
     rows = json.loads((RESULTS / "benchmarks.json").read_text())["rows"]
+    rows = [row for row in rows if row["algorithm"] != "random policy"]
     header = ("environment", "experiment", "status", "score", "95% interval of the score", "n", "target", "frames")
     return table(header, map(_score_row, rows))
 

@@ -118,6 +118,8 @@ def _panels(benchmark: Benchmark) -> Iterator[tuple[str, str, str, Panel]]:
         if row.result is not None and row.result.curve is not None:
             measured.setdefault((row.entry.family, row.entry.env), []).append(row)
     for (family, env), rows in sorted(measured.items()):
+        if all(row.entry.trial.agent.kind == "random" for row in rows):
+            continue  # a baseline alone shows nothing
         labels = [row.entry.experiment for row in rows]
         colors = colors_of(labels)
         lines = [_line(row, colors[row.entry.experiment]) for row in rows]

@@ -132,6 +132,16 @@ def test_all_files_are_the_same_for_the_same_results(benchmark: Benchmark, tmp_p
     assert set(written[0]) == names | {"classic-cartpole-v1.svg", "classic-cartpole-v1.png"}
 
 
+def test_a_random_policy_alone_is_not_drawn(result: Result, tmp_path: Path) -> None:
+    trial = cartpole_entry(3).trial.with_(agent=Random())
+    baseline = Entry("cartpole/random", trial, (0, 1, 2), None)
+    scored = replace(result, experiment="cartpole/random", trial=trial.id, spec=trial.data())
+    alone, both = make_benchmark([baseline], [scored]), make_benchmark([baseline, cartpole_entry(3)], [scored, result])
+    assert not ReportFiles(alone, tmp_path, tmp_path / "x.md").figures()
+    ((_, panel),) = ReportFiles(both, tmp_path, tmp_path / "x.md").figures().values()
+    assert [line.label for line in panel.lines] == ["cartpole/random", "cartpole/ppo"]
+
+
 def test_tables_for_programs(benchmark: Benchmark, tmp_path: Path) -> None:
     ReportFiles(benchmark, tmp_path / "out", tmp_path / "out" / "BENCHMARKS.md").write()
     first, second, third = csv.DictReader((tmp_path / "out" / "benchmarks.csv").read_text().splitlines())
