@@ -115,10 +115,11 @@ class Simulation:
                         yield _row(name, n, method, interval(a, b + shift * spread), truth, 1.0)
 
     def _bootstrap(self, statistic: Callable[..., Floats], *groups: Floats) -> Floats:
-        """The statistic of resamples, `[resamples, ...]`; a resample has the same draws in all simulations."""
-        sizes = [group.shape[1] for group in groups]
-        draws = ([self.rng.integers(n, size=n) for n in sizes] for _ in range(self.resamples))
-        return np.stack([statistic(*(x[:, drawn] for x, drawn in zip(groups, one, strict=True))) for one in draws])
+        """The statistic of resamples of each simulation: `[resamples, simulations]`."""
+        return np.stack([statistic(*map(self._resample, groups)) for _ in range(self.resamples)])
+
+    def _resample(self, x: Floats) -> Floats:
+        return np.take_along_axis(x, self.rng.integers(x.shape[1], size=x.shape), axis=1)
 
     def _percentile(self, x: Floats) -> Ends:
         return _quantiles(self._bootstrap(lambda x: x.mean(1), x))

@@ -9,6 +9,7 @@
 | `<!-- speed -->` ... `<!-- end of speed -->` | training speed, from results/speed.json |
 | `<!-- environments -->` ... `<!-- end of environments -->` | stepping speed, from results/environments.json |
 | `<!-- ablation -->` ... `<!-- end of ablation -->` | speed with and without own kernels, from results/ablation.json |
+| `<!-- coverage of the mean -->` ..., `difference`, `improvement` | coverage of intervals, from results/coverage.json |
 | `<!-- ratio: ppo-cartpole sb3 -->9.1<!-- end -->` | one ratio of results/speed.json, inside a sentence |
 
 It also writes the scores of random policies that come with the package, from results/benchmarks.json.
@@ -20,6 +21,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +121,21 @@ def ablation() -> str:
     return table(("workload", "default, frames/s", "`RLDSL_PRODUCTS=torch`, frames/s", "ratio"), rows)
 
 
+def coverage(statistic: str) -> str:
+    """One row per distribution and interval in results/coverage.json: how often it contains the truth, its width."""
+    measured = json.loads((RESULTS / "coverage.json").read_text())[statistic]
+    seeds = sorted({one["n"] for one in measured})
+    cells = {(one["distribution"], one["method"], one["n"]): _coverage_cell(one) for one in measured}
+    kinds = sorted({(one["distribution"], one["method"]): None for one in measured}, key=lambda kind: kind[0])
+    rows = ([*kind, *(cells[*kind, n] for n in seeds)] for kind in kinds)
+    return table(("scores", "interval", *(f"n = {n}" for n in seeds)), rows)
+
+
+def _coverage_cell(measured: dict[str, Any]) -> str:
+    width = "∞" if measured["width"] is None else f"{measured['width']:.1f}"
+    return f"{100 * measured['coverage']:.0f}% ({width})"
+
+
 def commands() -> str:
     """A section per command: its help, its arguments and its options. Options that commands share come first."""
     app = typer.Typer(add_completion=False)
@@ -203,6 +220,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed": speed,
     "environments": environments,
     "ablation": ablation,
+    "coverage of the mean": partial(coverage, "mean"),
+    "coverage of the difference": partial(coverage, "difference"),
+    "coverage of the improvement": partial(coverage, "improvement"),
     "commands": commands,
 }
 

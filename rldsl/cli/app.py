@@ -14,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
 from rldsl.cli import commands
+from rldsl.cli.compare import compare
 from rldsl.cli.load import Declared, remember
 from rldsl.cli.options import Choice
 from rldsl.cli.plot import plot
@@ -46,6 +47,7 @@ OF_RLDSL: tuple[Command, ...] = (
     commands.schema,
     commands.results,
     commands.references,
+    compare,
     tensorboard,
 )
 INTERRUPTED = 130

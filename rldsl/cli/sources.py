@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from rldsl.plan.overrides import apply
 from rldsl.plan.plan import load_plan, make_plan
 from rldsl.report.entry import Entry, entries_of, entry_of
 from rldsl.report.result import Result, read_result, result_files
-from rldsl.report.run_result import result_of
+from rldsl.report.run_result import result_of, trial_results
 from rldsl.spec.errors import SpecError
 from rldsl.spec.experiment import Experiment
 from rldsl.store.errors import StoreError
@@ -59,7 +59,7 @@ class Sources:
 
     def _add_folder(self, folder: Path) -> None:
         if Runs(folder).existing():
-            self._add_results(list(_trials(Runs(folder).sessions())), folder)
+            self._add_results(list(trial_results(Runs(folder).sessions())), folder)
         elif files := list(result_files(folder)):
             self.folder = folder
             self._add_results([read_result(path) for path in files], folder, everything=True)
@@ -72,7 +72,7 @@ class Sources:
         trials = {one.trial for one in sessions if one.id.startswith(text)}
         if not trials:
             Runs(self.runs).find(text)  # raises, with the nearest names
-        self._add_results(list(_trials(one for one in sessions if one.trial in trials)), self.runs)
+        self._add_results(list(trial_results(one for one in sessions if one.trial in trials)), self.runs)
 
     def _add_results(self, results: list[Result], folder: Path, everything: bool = False) -> None:
         """Adds results with the entries that they are checked against: by name, of the folder of experiments."""
@@ -107,15 +107,6 @@ def _experiments(file: Path) -> list[Experiment]:
         return load(file)
     except NoExperiment:
         return []
-
-
-def _trials(sessions: Iterable[SessionDir]) -> Iterator[Result]:
-    """A result for each trial."""
-    trials: dict[str, list[SessionDir]] = {}
-    for one in sessions:
-        trials.setdefault(str(one.trial), []).append(one)
-    for directories in trials.values():
-        yield result_of(directories)
 
 
 def _chosen(name: str, only: Sequence[str]) -> bool:

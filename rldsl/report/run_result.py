@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,15 @@ def result_of(sessions: Sequence[SessionDir]) -> Result:
         target=target.get("score") if isinstance(target, dict) else None,
         sessions=[session_result(one) for one in sessions],
     )
+
+
+def trial_results(sessions: Iterable[SessionDir]) -> Iterator[Result]:
+    """A result for each trial of these sessions."""
+    trials: dict[str, list[SessionDir]] = {}
+    for one in sessions:
+        trials.setdefault(str(one.trial), []).append(one)
+    for directories in trials.values():
+        yield result_of(directories)
 
 
 def session_result(directory: SessionDir) -> SessionResult:
