@@ -123,7 +123,15 @@ def _colour(name: str) -> str | None:
 
 def learning_curves() -> None:
     """The committed results of all algorithms on CartPole."""
-    command = [sys.executable, "-c", "from rldsl.cli import run; run()", "plot", "results/classic", "--only", "cartpole"]
+    command = [
+        sys.executable,
+        "-c",
+        "from rldsl.cli import run; run()",
+        "plot",
+        "results/classic",
+        "--only",
+        "cartpole",
+    ]
     subprocess.run([*command, "--out", str(DOCS / "images" / "plot.svg")], cwd=DOCS.parent, check=True)
 
 
