@@ -110,4 +110,3 @@ class ReferenceStopping:
         better = sum(other < here[-1] for other in here)
         if len(here) < self.min_results or better + 1 <= len(here) / self.eta:
             self.continues.append((trial, rung))
-
