@@ -20,7 +20,9 @@ def show_references(env: str | None, as_json: bool) -> None:
         found = {"targets": [one.data() for one in targets], "scores": [one.data() for one in scores]}
         print(json.dumps(found, indent=2))  # noqa: T201
         return
-    table(["environment", "target", "source"], [[one.env, f"{one.target:g}", one.source] for one in targets], ["target"])
+    table(
+        ["environment", "target", "source"], [[one.env, f"{one.target:g}", one.source] for one in targets], ["target"]
+    )
     if scores:
         echo("")
         names = ["environment", "algorithm", "score", "std", "n", "frames", "protocol", "source"]
