@@ -29,8 +29,9 @@ def show_search(part: Part) -> None:
     for stage in cost.stages:
         echo(f"  {_stage(stage)}")
     if cost.stages and cost.expected is not None:
-        total = cost.expected + sum(stage.frames for stage in cost.stages)
-        echo(f"  all stages: {'about ' if cost.rungs else ''}{amount(total)} frames")
+        later = sum(stage.frames for stage in cost.stages)
+        total = f"about {amount(_rounded(cost.expected) + later)}" if cost.rungs else amount(cost.expected + later)
+        echo(f"  all stages: {total} frames")
     if advice := _advice(cost):
         echo(f"  [yellow]{advice}[/yellow]")
 
@@ -38,8 +39,13 @@ def show_search(part: Part) -> None:
 def _frames(total: int, cost: SearchCost) -> str:
     if not cost.rungs:
         return f"{amount(total)} frames"
-    expected = amount(float(f"{cost.expected:.2g}"))
+    expected = amount(_rounded(cost.expected or 0))
     return f"{amount(total)} frames if every trial trains to the end, about {expected} expected"
+
+
+def _rounded(expected: int) -> float:
+    """An expectation with the digits that it deserves."""
+    return float(f"{expected:.2g}")
 
 
 def _rung(number: int, rung: RungCost) -> str:

@@ -113,4 +113,3 @@ def schedule_of(experiment: Experiment) -> Schedule:
         parallel=method.parallel if isinstance(method, Nevergrad) else None,
         objective=Objective(search.objective, search.maximize),
     )
-
