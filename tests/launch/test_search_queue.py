@@ -80,7 +80,7 @@ def test_jobs_end_at_their_rung_and_the_next_driver_adopts_those_that_run(search
     assert (list(second.busy), second.capacity(), len(read_records(search.runs))) == ([], 2, 2)
     third = search.backend()
     third.adopt(search.packs(1000))
-    assert not third.busy, "their jobs have ended"
+    assert not third.busy, "their jobs were for an earlier rung"
 
 
 def test_a_job_that_was_killed_ends_with_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
