@@ -1,9 +1,9 @@
 """How much each axis of a search matters, estimated with a random forest.
 
-A forest (Breiman 2001) predicts the value of a trial from its settings. The importance of an axis is the increase of
-the squared prediction error on held-out trials when the values of that axis are permuted among them, as a share of the
-variance of the values. It is a rough guide: trials are few and noisy, early stopping keeps the good ones, and axes
-that act together share their importance.
+A forest (Breiman 2001) predicts the value or the rank of a trial from its settings. The importance of an axis is the
+increase of the squared prediction error on held-out trials when the values of that axis are permuted among them, as a
+share of the variance of what is predicted. It is a rough guide: trials are few and noisy, and axes that act together
+share their importance.
 """
 
 from __future__ import annotations
