@@ -51,7 +51,7 @@ def estimate_importance(columns: Mapping[str, Sequence[float]], values: Sequence
     y = np.asarray(values, dtype=np.float64)
     if y.size < least_trials(len(columns)) or not y.std() > 0:
         return None
-    x = np.stack([np.asarray(column, dtype=np.float64) for column in columns.values()], axis=1)
+    x = np.stack([_filled(column) for column in columns.values()], axis=1)
     increase, error = np.zeros(len(columns)), 0.0
     for train, held_out in KFold(FOLDS, shuffle=True, random_state=0).split(x):
         forest = RandomForestRegressor(TREES, random_state=0).fit(x[train], y[train])
@@ -69,3 +69,10 @@ def estimate_importance(columns: Mapping[str, Sequence[float]], values: Sequence
     shares = {name: max(0.0, float(share)) for name, share in zip(columns, increase / variance, strict=True)}
     ordered = dict(sorted(shares.items(), key=lambda item: -item[1]))
     return Importance(ordered, 1 - error / variance, y.size)
+
+
+def _filled(column: Sequence[float]) -> Floats:
+    """The column with its median in the gaps. Gaps would tell what the parent of a conditional axis is."""
+    x = np.asarray(column, dtype=np.float64)
+    known = x[~np.isnan(x)]
+    return np.where(np.isnan(x), np.median(known) if known.size else 0.0, x)
