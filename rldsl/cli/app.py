@@ -14,9 +14,11 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
 from rldsl.cli import commands
+from rldsl.cli.compare import compare
 from rldsl.cli.load import Declared, remember
 from rldsl.cli.options import Choice
 from rldsl.cli.plot import plot
+from rldsl.cli.sync import sync
 from rldsl.cli.tensorboard import tensorboard
 from rldsl.cli.watch import watch
 from rldsl.spec.errors import SpecError
@@ -46,7 +48,9 @@ OF_RLDSL: tuple[Command, ...] = (
     commands.schema,
     commands.results,
     commands.references,
+    compare,
     tensorboard,
+    sync,
 )
 INTERRUPTED = 130
 

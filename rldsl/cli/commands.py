@@ -174,9 +174,8 @@ def report(
     from rldsl.cli.search_report import report_searches
     from rldsl.cli.sources import Sources
 
-    if report_searches(choice, runs, out):
+    if choice.file.suffix != ".json" and report_searches(choice, runs, out):
         return
-
     sources = Sources(runs, experiments, choice.only or ())
     sources.add(choice.file, choice)
     for source in more or ():

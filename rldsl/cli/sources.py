@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rldsl.cli.load import load
+from rldsl.cli.load import NoExperiment, load
 from rldsl.cli.options import Choice
 from rldsl.plan.overrides import apply
 from rldsl.plan.plan import load_plan, make_plan
 from rldsl.report.entry import Entry, entries_of, entry_of
 from rldsl.report.result import Result, read_result, result_files
-from rldsl.report.run_result import result_of
+from rldsl.report.run_result import result_of, trial_results
 from rldsl.spec.errors import SpecError
 from rldsl.spec.experiment import Experiment
 from rldsl.store.errors import StoreError
@@ -58,11 +58,11 @@ class Sources:
                 self.results.append(result_of([SessionDir(self.runs / path) for path in directories]))
 
     def _add_folder(self, folder: Path) -> None:
-        if files := list(result_files(folder)):
+        if Runs(folder).existing():
+            self._add_results(list(trial_results(Runs(folder).sessions())), folder)
+        elif files := list(result_files(folder)):
             self.folder = folder
             self._add_results([read_result(path) for path in files], folder, everything=True)
-        elif Runs(folder).existing():
-            self._add_results(list(_trials(Runs(folder).sessions())), folder)
         else:
             raise StoreError(f"{folder} contains neither results nor sessions")
 
@@ -72,7 +72,7 @@ class Sources:
         trials = {one.trial for one in sessions if one.id.startswith(text)}
         if not trials:
             Runs(self.runs).find(text)  # raises, with the nearest names
-        self._add_results(list(_trials(one for one in sessions if one.trial in trials)), self.runs)
+        self._add_results(list(trial_results(one for one in sessions if one.trial in trials)), self.runs)
 
     def _add_results(self, results: list[Result], folder: Path, everything: bool = False) -> None:
         """Adds results with the entries that they are checked against: by name, of the folder of experiments."""
@@ -103,16 +103,10 @@ def benchmark_entries(folder: Path) -> list[Entry]:
 
 def _experiments(file: Path) -> list[Experiment]:
     """The experiments of a file; none of a module of shared settings."""
-    return [] if file.name.endswith("_settings.py") else load(file)
-
-
-def _trials(sessions: Iterable[SessionDir]) -> Iterator[Result]:
-    """A result for each trial."""
-    trials: dict[str, list[SessionDir]] = {}
-    for one in sessions:
-        trials.setdefault(str(one.trial), []).append(one)
-    for directories in trials.values():
-        yield result_of(directories)
+    try:
+        return load(file)
+    except NoExperiment:
+        return []
 
 
 def _chosen(name: str, only: Sequence[str]) -> bool:

@@ -40,7 +40,7 @@ def test_packs_of_a_promotion_shrink_and_seeds_are_added(project: Project) -> No
     promoted = {trial for trial, rung in started if rung == 1}
     assert len(promoted) == 2 and len([one for one in started if one[1] == 2]) == 1
     sizes = sorted(members(project))
-    assert sizes == sorted([[4], [4], [4, 2], [4, 2, 1], [2], [2, 1]]), "the second seed starts at frame 0"
+    assert sizes == sorted([[4], [4], [4, 2], [4, 2, 2], [2], [2, 2]]), "the second seed starts at frame 0"
     states = [events(one)[-1]["event"] for one in project.sessions]
     assert sorted(states) == ["done"] * 2 + ["paused"] * 4
 

@@ -71,6 +71,25 @@ def test_probability_of_improvement_by_hand() -> None:
     assert math.isnan(statistics.probability_of_improvement([], [2.0]))
 
 
+@pytest.mark.parametrize(
+    ("a", "b"), [([1.0, 4.0, 6.0, 7.0], [2.0, 3.0, 5.0, 8.0, 9.0]), ([1.0, 2.0, 3.0], [4.0, 5.0, 6.0])]
+)
+def test_improvement_interval_solves_newcombes_equation(a: list[float], b: list[float]) -> None:
+    observed = statistics.probability_of_improvement(a, b)
+    interval = statistics.improvement_interval(a, b)
+    mean_n = (len(a) + len(b)) / 2 - 1
+    for p in interval:
+        hanley_mcneil = p * (1 - p) * (1 + mean_n * (1 - p) / (2 - p) + mean_n * p / (1 + p)) / (len(a) * len(b))
+        assert abs(p - observed) == pytest.approx(1.959964 * math.sqrt(hanley_mcneil), abs=1e-6)
+    assert interval.low < observed <= interval.high <= 1
+    assert statistics.improvement_interval(b, a) == pytest.approx((1 - interval.high, 1 - interval.low))
+
+
+def test_no_improvement_interval_for_few_runs_or_nan() -> None:
+    assert not statistics.improvement_interval([1.0, 2.0], [1.0, 2.0, 3.0]).known
+    assert not statistics.improvement_interval([1.0, 2.0, math.nan], [1.0, 2.0, 3.0]).known
+
+
 def test_performance_profile_gives_each_task_the_same_weight() -> None:
     # above 0: 1 of 1 run of the first task, 0 of 3 of the second
     np.testing.assert_array_equal(statistics.performance_profile([[1.0], [0.0, 0.0, -1.0]], [0.0, 2.0]), [0.5, 0.0])
