@@ -22,7 +22,7 @@ from benchmarks.turns import Training, active_seconds, take_turns
 
 SIDES: dict[str, dict[str, str]] = {"default": {}, "torch": {"RLDSL_PRODUCTS": "torch"}}
 """The environment variables of each side."""
-WORKS = [work for work in FRAMES if work != "four-seeds"]
+WORKS = [work for work in FRAMES if work not in ("four-seeds", "search")]
 Run = dict[str, Any]
 
 

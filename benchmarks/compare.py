@@ -2,8 +2,9 @@
 
 Each workload is trained by rldsl and by every peer. They take turns of half a second on one core, so that changes in
 the speed of the machine affect all of them, and the medians of several rounds are compared. Start-up, compilation and
-the turns of the others are not counted. Only `four-seeds` is a wall time: four trainings on two cores, from the start
-of the first process to the end of the last, one library after the other.
+the turns of the others are not counted. `four-seeds` and `search` are wall times on two cores, from the start of the
+first process to the end of the last, one library after the other: four trainings, and a search of 16 trials. The peers
+of `search` are the same trials of rldsl in separate processes, two at a time, and Optuna driving Stable-Baselines3.
 
 Every training prints one line of JSON last: {"frames", "start", "end", "return", ...}, with the frames of all seeds.
 """
@@ -35,6 +36,8 @@ GOALS = {
     ("ppo-cartpole", "sbx"): 4.0,
     ("a2c-cartpole", "sb3"): 5.0,
     ("four-seeds", "sb3"): 8.0,
+    ("search", "separate"): 3.0,
+    ("search", "optuna"): 3.0,
     ("ppo-hopper", "sb3"): 3.0,
     ("ppo-hopper", "sbx"): 2.0,
     ("dqn-cartpole", "sb3"): 5.0,
@@ -50,24 +53,27 @@ FRAMES = {
     "ppo-cartpole": 400_000,
     "a2c-cartpole": 400_000,
     "four-seeds": 200_000,
+    "search": 50_000,
     "ppo-hopper": 81_920,
     "dqn-cartpole": 80_000,
     "sac-pendulum": 8_000,
     "sac-halfcheetah": 16_000,
 }
-"""Frames of a training of rldsl (per seed for `four-seeds`); `frames_of` gives those of a peer.
+"""Frames of a training of rldsl (per seed for `four-seeds`, per trial for `search`); `frames_of`: those of a peer.
 
 rldsl logs 400 times per training and the peers never, so a training must be long enough for logging not to matter.
 """
 
 OURS = "rldsl"
 PEERS = ("sb3", "sbx")
+SEARCH_PEERS = ("separate", "optuna")
+TRIALS = 16
 SEEDS = range(4)
 IDLE_LOAD = 0.5
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Every process has one thread."""
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("rldsl", "stable-baselines3", "sbx-rl", "torch", "jax", "numpy", "gymnasium", "mujoco")
+PACKAGES = ("rldsl", "stable-baselines3", "sbx-rl", "optuna", "torch", "jax", "numpy", "gymnasium", "mujoco")
 
 
 class CannotMeasure(Exception):
@@ -128,8 +134,12 @@ def rows(runs: Sequence[Run], works: Iterable[str]) -> list[Row]:
         Row(work, peer, fps, median_fps(runs, work, peer), GOALS.get((work, peer)))
         for work, fps in ours.items()
         if fps is not None
-        for peer in PEERS
+        for peer in peers_of(work)
     ]
+
+
+def peers_of(work: str) -> tuple[str, ...]:
+    return SEARCH_PEERS if work == "search" else PEERS
 
 
 def table(lines: Iterable[Row]) -> str:
@@ -164,6 +174,8 @@ class Bench:
     def run(self, sides: Sequence[str], work: str, frames: int, seed: int) -> dict[str, Run | LacksWork]:
         if work == "four-seeds":
             return {side: self._four_seeds(side, frames) for side in sides}
+        if work == "search":
+            return {side: self._search(side, frames) for side in sides}
         with tempfile.TemporaryDirectory() as scratch:  # MuJoCo leaves a log where it runs
             trainings: dict[str, Training] = {}
             for side in sides:
@@ -192,6 +204,14 @@ class Bench:
         total = sum(report["frames"] for report in reports)
         mean_return = sum(returns) / len(returns) if returns else None
         return _checked(Run(side, "four-seeds", total, seconds, mean_return), frames * len(SEEDS))
+
+    def _search(self, side: str, frames: int) -> Run:
+        script = [str(self.peers_python), "-m", "benchmarks.optuna_search"]
+        ours = [sys.executable, "-m", "benchmarks.ours", "search", *(["--separate"] if side == "separate" else [])]
+        start = time.perf_counter()
+        report = self._train([*(script if side == "optuna" else ours), "--frames", str(frames)], self.cores)
+        seconds = time.perf_counter() - start
+        return _checked(Run(side, "search", report["frames"], seconds, report["return"]), TRIALS * frames)
 
     def _share_cores(self, commands: Iterable[list[str]]) -> list[dict[str, Any]]:
         """As many processes at a time as there are cores, each on a core of its own."""
@@ -262,7 +282,7 @@ def rounds(
     lacks: dict[str, str] = {}
     for work, length in frames.items():
         for seed in range(repeats):
-            sides = [side for side in (OURS, *PEERS) if f"{work} {side}" not in lacks]
+            sides = [side for side in (OURS, *peers_of(work)) if f"{work} {side}" not in lacks]
             for side, outcome in measure(sides, work, length, seed).items():
                 if isinstance(outcome, LacksWork):
                     lacks[f"{work} {side}"] = str(outcome)
@@ -348,6 +368,8 @@ def compare(args: argparse.Namespace) -> list[Row]:
         print(f"{what}: {sentence}")
     if "four-seeds" in frames:
         print(f"four-seeds: wall time of four trainings, cores {bench.cores}, start-up included on both sides.")
+    if "search" in frames:
+        print(f"search: wall time of {TRIALS} trials, cores {bench.cores}, start-up included on all sides.")
     if args.json:
         lines = [{**asdict(row), "ratio": row.ratio, "passed": row.passed} for row in medians]
         record = {

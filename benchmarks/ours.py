@@ -1,7 +1,7 @@
 """The workloads of the speed benchmark in rldsl, trained like any session, with logging and checkpoints.
 
 `python -m benchmarks.ours WORKLOAD --frames N --seed S` prints one line of JSON. The clock starts after the first
-iterations, when everything is compiled. `four-seeds` is timed by the caller, around a whole `python FILE`.
+iterations, when everything is compiled. `four-seeds` and `search` are timed by the caller, from start to end.
 """
 
 from __future__ import annotations
@@ -66,6 +66,19 @@ if __name__ == "__main__":
 """
 
 
+SEARCH = """
+from rldsl import PPO, Classic, Local, experiment, log_uniform, main, uniform
+
+cartpole = experiment("bench").env(Classic("CartPole-v1", num_envs=4)).compute(compile="on").frames({frames})
+ppo = cartpole.agent(PPO(**{settings})).on(Local(parallel=2, members={members}))
+axes = dict(gamma=uniform(0.95, 0.999), lam=uniform(0.9, 0.98), lr=log_uniform(1e-4, 2e-3))
+
+if __name__ == "__main__":
+    main(ppo.search(**axes).random(trials={trials}))
+"""
+TRIALS = 16
+
+
 def one_session(work: str, frames: int, seed: int) -> dict[str, object]:
     """Trains a session in a directory of its own and times it after the warm-up."""
     with tempfile.TemporaryDirectory() as runs:
@@ -106,23 +119,39 @@ def _final_return(directory: SessionDir) -> object:
 
 def four_seeds(frames: int) -> dict[str, object]:
     """A trial of four seeds through the command line, packed onto both cores."""
+    return _command(FOUR_SEEDS.format(frames=frames, settings=PPO_CARTPOLE), "train", 4 * frames)
+
+
+def search(frames: int, members: int | None) -> dict[str, object]:
+    """A random search through the command line; `members` limits the size of packs."""
+    settings = {name: value for name, value in PPO_CARTPOLE.items() if name not in ("gamma", "lam", "lr")}
+    script = SEARCH.format(frames=frames, settings=settings, members=members, trials=TRIALS)
+    return _command(script, "search", TRIALS * frames)
+
+
+def _command(script: str, command: str, frames: int) -> dict[str, object]:
+    """Runs a command of an experiment file; the return is the mean over all sessions."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "bench.py")
-        file.write_text(FOUR_SEEDS.format(frames=frames, settings=PPO_CARTPOLE))
-        subprocess.run([sys.executable, str(file), "--runs", f"{folder}/runs"], check=True, stdout=subprocess.DEVNULL)
+        file.write_text(script)
+        whole = [sys.executable, str(file), command, "--runs", f"{folder}/runs"]
+        subprocess.run(whole, check=True, stdout=subprocess.DEVNULL)
         returns = [_final_return(SessionDir(path.parent)) for path in Path(folder).glob("runs/*/*/*/metrics.csv")]
-    return {"frames": 4 * frames, "return": sum(map(float, returns)) / len(returns)}
+    return {"frames": frames, "return": sum(map(float, returns)) / len(returns)}
 
 
 def main() -> None:
     """Prints the measurement of one workload."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("work", choices=[*WORKS, "four-seeds"])
+    parser.add_argument("work", choices=[*WORKS, "four-seeds", "search"])
     parser.add_argument("--frames", type=int, required=True)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--separate", action="store_true", help="the trials of a search in separate processes")
     options = parser.parse_args()
     if options.work == "four-seeds":
         measured = four_seeds(options.frames)
+    elif options.work == "search":
+        measured = search(options.frames, 1 if options.separate else None)
     else:
         measured = one_session(options.work, options.frames, options.seed)
     print(json.dumps({"peer": "rldsl", "work": options.work, **measured}))

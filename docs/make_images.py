@@ -1,4 +1,4 @@
-"""Creates docs/images: the README's experiment planned and trained in a real terminal, and the monitor.
+"""Creates docs/images: the README's experiment planned and trained in a real terminal, the monitor, and a plot.
 
 `make images` takes a few minutes. The images are recorded terminal output.
 """
@@ -121,6 +121,20 @@ def _colour(name: str) -> str | None:
     return {"brown": "yellow"}.get(name, name).replace("bright", "bright_")
 
 
+def learning_curves() -> None:
+    """The committed results of all algorithms on CartPole."""
+    command = [
+        sys.executable,
+        "-c",
+        "from rldsl.cli import run; run()",
+        "plot",
+        "results/classic",
+        "--only",
+        "cartpole",
+    ]
+    subprocess.run([*command, "--out", str(DOCS / "images" / "plot.svg")], cwd=DOCS.parent, check=True)
+
+
 def main() -> None:
     console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True)
     console.print(training_screen(), soft_wrap=True)
@@ -129,6 +143,7 @@ def main() -> None:
     (DOCS / "images").mkdir(exist_ok=True)
     (DOCS / "images" / "training.svg").write_text(svg)
     monitor_images.make()
+    learning_curves()
 
 
 if __name__ == "__main__":

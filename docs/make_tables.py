@@ -5,12 +5,14 @@
 | `<!-- fields: PPO -->` ... `<!-- end of fields -->` | the fields of a spec, from their descriptions |
 | `<!-- fields: PPO, as ActorCritic -->` | only those that differ from the fields of `ActorCritic` |
 | `<!-- commands -->` ... `<!-- end of commands -->` | the commands and their options |
-| `<!-- scores -->` ... `<!-- end of scores -->` | scores, from results/*/*.json |
+| `<!-- scores -->` ... `<!-- end of scores -->` | scores, from results/benchmarks.json |
 | `<!-- speed -->` ... `<!-- end of speed -->` | training speed, from results/speed.json |
 | `<!-- environments -->` ... `<!-- end of environments -->` | stepping speed, from results/environments.json |
 | `<!-- ablation -->` ... `<!-- end of ablation -->` | speed with and without own kernels, from results/ablation.json |
 | `<!-- coverage of the mean -->` ..., `difference`, `improvement` | coverage of intervals, from results/coverage.json |
 | `<!-- ratio: ppo-cartpole sb3 -->9.1<!-- end -->` | one ratio of results/speed.json, inside a sentence |
+
+It also writes the scores of random policies that come with the package, from results/benchmarks.json.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from pydantic.fields import FieldInfo
 import rldsl.cli.commands  # noqa: F401  (imports every module that defines a spec)
 from rldsl.cli.app import OF_A_FILE, OF_RLDSL
 from rldsl.cli.options import Choice
+from rldsl.report.benchmark_table import RANDOM_SCORES
 from rldsl.spec.base import NoHash, PerMember, Spec
 
 DOCS = Path(__file__).resolve().parent
@@ -54,22 +57,24 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def scores() -> str:
-    """One row per trial in results/."""
-    outcomes = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*/*.json"))]
-    header = ("environment", "experiment", "score", "95% interval of the IQM", "n", "target", "frames")
-    return table(header, map(_score_row, outcomes))
+    """One row per accepted result of a trained agent, from the table that `rldsl report results` wrote."""
+    rows = json.loads((RESULTS / "benchmarks.json").read_text())["rows"]
+    rows = [row for row in rows if row["algorithm"] != "random policy"]
+    header = ("environment", "experiment", "status", "score", "95% interval of the score", "n", "target", "frames")
+    return table(header, map(_score_row, rows))
 
 
-def _score_row(outcome: dict[str, Any]) -> list[str]:
-    interval, target = outcome["interval_95"], outcome["target"]
+def _score_row(row: dict[str, Any]) -> list[str]:
+    low, high, target = row["interval_low"], row["interval_high"], row["target"]
     return [
-        outcome["env"],
-        outcome["experiment"],
-        f"{outcome['score']:.1f}",
-        f"{interval[0]:.1f} .. {interval[1]:.1f}" if interval else "-",
-        str(outcome["n"]),
+        row["environment"],
+        row["experiment"],
+        row["status"],
+        f"{row['score']:.1f}",
+        "-" if low is None else f"{low:.1f} .. {high:.1f}",
+        str(row["n"]),
         "-" if target is None else f"{target:g}",
-        f"{outcome['frames']:,}",
+        f"{row['frames']:,}",
     ]
 
 
@@ -223,7 +228,16 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 
 
+def random_scores() -> str:
+    """The scores of random policies that come with the package, from results/benchmarks.json."""
+    rows = json.loads((RESULTS / "benchmarks.json").read_text())["rows"]
+    measured = sorted((row for row in rows if row["algorithm"] == "random policy"), key=lambda row: row["environment"])
+    lines = [f"{row['environment']},{row['score']:.6g},{row['n']},{row['frames']}\n" for row in measured]
+    return "env,score,n,frames\n" + "".join(lines)
+
+
 def main() -> None:
+    RANDOM_SCORES.write_text(random_scores())
     for path in (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))):
         path.write_text(with_tables(path.read_text()))
 

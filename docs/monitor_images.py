@@ -26,7 +26,7 @@ baseline = cartpole.agent(Random()).frames(3e4)
 clips = cartpole.agent(agent).frames(6e4).search(clip=grid(0.1, 0.2, 0.3)).named("cartpole/clips")
 diverging = cartpole.agent(A2C(lr=1e38, max_grad_norm=None)).frames(3e4).seeds(1)
 rates = cartpole.agent(agent).frames(3e4).seeds(2).search(gamma=uniform(0.9, 0.999), lr=log_uniform(1e-4, 1e-2))
-rates = rates.random(trials=5).named("cartpole/rates")
+rates = rates.asha(trials=9, grace=3e3, seeds=(1, 2)).named("cartpole/rates")
 long = cartpole.agent(agent).frames(3e5).seeds(2).named("cartpole/ppo-long")
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import compare, peers, turns
+from benchmarks import compare, optuna_search, ours, peers, turns
 
 
 def run(side: str, fps: float, work: str = "ppo-cartpole") -> compare.Run:
@@ -114,6 +114,13 @@ def test_a_busy_machine_is_refused() -> None:
         compare.refuse_if_busy(0.51)
 
 
+def test_a_search_is_compared_with_searches() -> None:
+    made = compare.rows([run("rldsl", 90, "search"), run("optuna", 10, "search")], ["search"])
+    assert [(row.peer, row.ratio, row.passed) for row in made] == [("separate", None, False), ("optuna", 9.0, True)]
+    assert compare.TRIALS == ours.TRIALS == optuna_search.TRIALS
+    assert compare.frames_of("optuna", "ppo-cartpole", 100) == 100
+
+
 def test_the_tables_of_works_agree() -> None:
     assert {work for work, _ in compare.GOALS} <= compare.FRAMES.keys()
-    assert compare.FRAMES.keys() - {"four-seeds"} == peers.WORKS.keys()
+    assert compare.FRAMES.keys() - {"four-seeds", "search"} == peers.WORKS.keys()

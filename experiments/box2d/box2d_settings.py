@@ -97,6 +97,8 @@ LANDER_CROSSQ = CrossQ(
     critic_net=RELU,
 )
 CROSSQ_OF = {
-    "LunarLander-v3": LANDER_CROSSQ.with_(critic_reduction="mean", init_alpha=0.2, entropy_ratio=0.1),
+    "LunarLander-v3": LANDER_CROSSQ.with_(
+        n_step=5, batch=128, critic_reduction="mean", init_alpha=0.2, entropy_ratio=0.1
+    ),
     "LunarLanderContinuous-v3": LANDER_CROSSQ.with_(gamma=0.994),
 }

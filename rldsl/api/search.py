@@ -10,7 +10,6 @@ from rldsl.launch.follow import StopSignals
 from rldsl.launch.observer import FollowedSession
 from rldsl.launch.search import SearchDriver
 from rldsl.launch.search_backend import Ended, SearchPack
-from rldsl.plan.existing import PlannedSession
 from rldsl.plan.overrides import Overridden
 from rldsl.search.failures import FailureRules
 from rldsl.search.history import History
@@ -56,7 +55,7 @@ class _ThisProcess:
     def capacity(self) -> int:
         return 0 if self.waiting else 1
 
-    def adopt(self, sessions: Sequence[PlannedSession]) -> None:
+    def adopt(self, packs: Sequence[SearchPack]) -> None:
         """Nothing runs in this process yet."""
 
     def start(self, plan: Path, packs: Sequence[SearchPack]) -> None:
@@ -88,6 +87,9 @@ class _ThisProcess:
 
     def cancel(self) -> None:
         self.waiting.clear()
+
+    def abort(self) -> None:
+        self.cancel()
 
 
 class _Silent:

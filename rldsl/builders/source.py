@@ -72,7 +72,8 @@ def _settings(experiment: Experiment) -> Iterable[tuple[str, list[tuple[str, Any
     seeds = experiment.seeds
     yield ".seeds", [("", seeds.count), *([("first", seeds.first)] if seeds.first else [])]
     if experiment.target is not None:
-        yield ".target", [("", experiment.target.score)]
+        score = experiment.target.score
+        yield ".target", [("", int(score) if score.is_integer() else score)]
     if experiment.evaluation is not None:
         yield ".evaluate", _arguments(experiment.evaluation)
     if compute := _arguments(experiment.compute):
@@ -119,7 +120,7 @@ def _value_lines(value: Any, indent: str, prefix: str, end: str, force: bool) ->
     line = f"{indent}{prefix}{_value(value)}{end}"
     if len(line) <= WIDTH or not isinstance(value, dict | list | tuple):
         return [line]
-    opening, closing = {dict: "{}", list: "[]"}.get(type(value), "()")
+    opening, closing = {dict: ("{", "}"), list: ("[", "]")}.get(type(value), ("(", ")"))
     lines = [f"{indent}{prefix}{opening}"]
     for key, item in value.items() if isinstance(value, dict) else (("", item) for item in value):
         lines += _value_lines(item, indent + INDENT, f"{_value(key)}: " if isinstance(value, dict) else "", ",", False)

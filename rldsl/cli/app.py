@@ -18,6 +18,7 @@ from rldsl.cli.compare import compare
 from rldsl.cli.load import Declared, remember
 from rldsl.cli.options import Choice
 from rldsl.cli.plot import plot
+from rldsl.cli.sync import sync
 from rldsl.cli.tensorboard import tensorboard
 from rldsl.cli.watch import watch
 from rldsl.spec.errors import SpecError
@@ -49,6 +50,7 @@ OF_RLDSL: tuple[Command, ...] = (
     commands.references,
     compare,
     tensorboard,
+    sync,
 )
 INTERRUPTED = 130
 

@@ -95,10 +95,10 @@ def status(
     runs: given.Runs = RUNS,
     json: given.Json = False,
 ) -> None:
-    """Show the sessions of the file: state, frames, speed, return, and the jobs that run them."""
+    """Show the sessions of the file: state, frames, speed, return, the jobs that run them; and its searches."""
     from rldsl.cli.status_view import show_status
 
-    show_status(choice.plan(), runs, as_json=json)
+    show_status(choice.experiments(), runs, as_json=json)
 
 
 def stop(
@@ -108,10 +108,10 @@ def stop(
     ] = None,
     runs: given.Runs = RUNS,
 ) -> None:
-    """Ask running sessions of the file to checkpoint and stop, and cancel their jobs in a queue."""
+    """Stop the searches of the file, ask its sessions to checkpoint and stop, cancel their jobs in a queue."""
     from rldsl.cli.stop import stop
 
-    stop(choice.plan(), Existing(runs), session or ())
+    stop(choice.experiments(), runs, session or ())
 
 
 def resume(
@@ -120,11 +120,17 @@ def resume(
     detach: given.Detach = False,
     runs: given.Runs = RUNS,
 ) -> int:
-    """Resume sessions that were stopped and retry those that failed; start no new ones."""
+    """Resume sessions that were stopped, retry those that failed, start no new ones; continue searches."""
     from rldsl.cli.run import run
+    from rldsl.cli.search import resume_searches
     from rldsl.launch.select import RESUME
+    from rldsl.plan.plan import make_plan
 
-    return run(choice.plan(on=on), runs, choice.file, RESUME, detach=detach)
+    chosen = choice.experiments(on=on)
+    sessions = [one for one in chosen if not one.experiment.sampled]
+    code = run(make_plan(sessions), runs, choice.file, RESUME, detach=detach) if sessions else 0
+    searches = [one for one in chosen if one.experiment.sampled]
+    return code or resume_searches(searches, runs, choice.file, moved=on is not None, detach=detach)
 
 
 def enjoy(
@@ -168,9 +174,8 @@ def report(
     from rldsl.cli.search_report import report_searches
     from rldsl.cli.sources import Sources
 
-    if report_searches(choice, runs, out):
+    if choice.file.suffix != ".json" and report_searches(choice, runs, out):
         return
-
     sources = Sources(runs, experiments, choice.only or ())
     sources.add(choice.file, choice)
     for source in more or ():

@@ -13,6 +13,8 @@ from rldsl.report.trial_curves import View, make_panels, of_plan
 from rldsl.spec.errors import SpecError
 
 MOST_PLOTS = 6
+SMALL = 9
+"""Rows of a plot at the end of training."""
 WIDEST = 110
 
 
@@ -22,14 +24,14 @@ def show_curves(plan: Plan, existing: Existing) -> int:
         panels = make_panels(of_plan(plan, existing, states=("done",)), View(top=1))
     except SpecError:  # no episode has ended
         return 0
-    show_panels(panels[:MOST_PLOTS])
+    show_panels(panels[:MOST_PLOTS], SMALL)
     return len(panels)
 
 
-def show_panels(panels: Iterable[Panel]) -> None:
+def show_panels(panels: Iterable[Panel], height: int = HEIGHT) -> None:
     """Prints panels, as wide as the terminal."""
     width = min(console().width, WIDEST) - AXIS_WIDTH - 1 if console().is_terminal else WIDTH
     for panel in panels:
         console().print()
-        for line in terminal_plot(panel, max(20, width), HEIGHT):
+        for line in terminal_plot(panel, max(20, width), height):
             console().print(line, soft_wrap=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rldsl.cli.options import Choice
@@ -11,9 +12,13 @@ from rldsl.cli.search_view import make_search_display, show_leaderboard
 from rldsl.cli.tables import echo, escape
 from rldsl.cli.validate import NotValidated, validate
 from rldsl.cli.write_experiment import refuse_overwriting, write_experiment
+from rldsl.launch.follow import stop_signals
+from rldsl.launch.queues import Queues
 from rldsl.launch.search import SearchResult
+from rldsl.launch.search_detach import detach_search, find_driver, follow_driver
 from rldsl.launch.search_run import SearchRequest, run_search
 from rldsl.launch.search_stages import next_stage
+from rldsl.launch.search_state import search_dir
 from rldsl.plan.expand import trial_of
 from rldsl.plan.overrides import Overridden
 from rldsl.plan.plan import make_plan
@@ -46,9 +51,39 @@ def search(choice: Choice, runs: Path, options: SearchOptions, *, on: str | None
         refuse_overwriting(options.write, options.force)
         if len(searches) > 1:
             raise SpecError(f"--write takes one search, and the file has {len(searches)}: choose one with --only")
+    if detach:
+        return _detach(searches, runs, choice.file, options)
+    return _run_all(searches, runs, choice.file, options)
+
+
+def resume_searches(searches: Sequence[Overridden], runs: Path, file: Path, *, moved: bool, detach: bool) -> int:
+    """Continues those searches that were started: where they ran before, unless they are `moved` to a launcher."""
+    started = []
+    for one in searches:
+        if (directory := search_dir(one, runs)).exists():
+            launcher = one.experiment.launcher if moved else directory.experiment().launcher
+            started.append(replace(one, experiment=one.experiment.model_copy(update={"launcher": launcher})))
+    return (_detach if detach else _run_all)(started, runs, file, SearchOptions())
+
+
+def _detach(searches: Sequence[Overridden], runs: Path, file: Path, options: SearchOptions) -> int:
+    """Starts a driver for each search and returns."""
+    if options.validate is not None or options.write is not None:
+        raise SpecError("--detach returns at once: use --validate and --write without it, when the search has finished")
+    for one in searches:
+        request = SearchRequest(one, runs, file, invocation(), options.fail_fast, options.retry_failed)
+        record = detach_search(request)
+        kind = "process" if record.backend == "local" else f"{record.backend} job"
+        echo(f"{escape(one.experiment.name)}: {kind} {record.job_id} drives the search")
+    if searches:
+        echo("`status` shows how it stands, `stop` ends it, `resume` continues it")
+    return 0
+
+
+def _run_all(searches: Sequence[Overridden], runs: Path, file: Path, options: SearchOptions) -> int:
     code = 0
     for one in searches:
-        ended = _Command(one, runs, choice.file, options).run()
+        ended = _Command(one, runs, file, options).run()
         if ended == INTERRUPTED:
             return ended
         code = max(code, ended)
@@ -69,13 +104,25 @@ class _Command:
         given = self.options
         request = SearchRequest(self.declared, self.runs, self.file, invocation(), given.fail_fast, given.retry_failed)
         while True:
-            result = _run(request)
+            result = self._run(request)
             if (code := _show(result, request)) is not None:
                 return code
             following = next_stage(request, result.history)
             if following is None:
                 return self._finish(request, result.history)
             request = following
+
+    def _run(self, request: SearchRequest) -> SearchResult:
+        """Runs a stage, or follows the detached driver that does."""
+        queues = Queues(self.runs)
+        driver = find_driver(request.directory, queues, search_dir(self.declared, self.runs))
+        queues.refuse_errors()
+        with make_search_display(request.experiment) as display:
+            if not driver.live or driver.description is None:
+                return run_search(request, display)
+            echo(f"{escape(f'followed: {driver.description}')}; Ctrl-C leaves it running")
+            with stop_signals() as stop:
+                return follow_driver(driver, request, display, stop)
 
     def _finish(self, request: SearchRequest, history: History) -> int:
         """Validates the best trials of the last stage and writes the winner, if that is asked for."""
@@ -119,11 +166,6 @@ class _Command:
         return 0
 
 
-def _run(request: SearchRequest) -> SearchResult:
-    with make_search_display(request.experiment) as display:
-        return run_search(request, display)
-
-
 def _show(result: SearchResult, request: SearchRequest) -> int | None:
     """Shows how a stage has ended; returns an exit code if the search does not go on."""
     show_leaderboard(result.history, request.experiment)
@@ -133,7 +175,7 @@ def _show(result: SearchResult, request: SearchRequest) -> int | None:
         echo(f"stopped; nothing is lost: [bold]{command()}[/bold] continues")
         return INTERRUPTED
     if result.outcome == "unfollowed":
-        echo(f"its jobs keep running: [bold]{command()}[/bold] continues the search")
+        echo(f"jobs keep running: `status` shows them, `stop` ends them, [bold]{command()}[/bold] continues the search")
         return INTERRUPTED
     if result.problem is not None:
         echo(f"[red]stopped: {escape(result.problem)}[/red]")

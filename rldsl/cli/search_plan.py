@@ -23,17 +23,29 @@ def show_search(part: Part) -> None:
     if part.adaptive:
         echo("  each trial is chosen from the results so far: none can be listed yet")
     if cost.total is not None:
-        expected = f", about {amount(cost.expected or 0)} expected" if cost.rungs else ""
-        echo(f"  {amount(cost.total)} frames if every trial trains to the end{expected}")
+        echo(f"  {_frames(cost.total, cost)}")
     for number, rung in enumerate(cost.rungs):
         echo(f"  {_rung(number, rung)}")
     for stage in cost.stages:
         echo(f"  {_stage(stage)}")
     if cost.stages and cost.expected is not None:
-        total = cost.expected + sum(stage.frames for stage in cost.stages)
-        echo(f"  all stages: {'about ' if cost.rungs else ''}{amount(total)} frames")
+        later = sum(stage.frames for stage in cost.stages)
+        total = f"about {amount(_rounded(cost.expected) + later)}" if cost.rungs else amount(cost.expected + later)
+        echo(f"  all stages: {total} frames")
     if advice := _advice(cost):
         echo(f"  [yellow]{advice}[/yellow]")
+
+
+def _frames(total: int, cost: SearchCost) -> str:
+    if not cost.rungs:
+        return f"{amount(total)} frames"
+    expected = amount(_rounded(cost.expected or 0))
+    return f"{amount(total)} frames if every trial trains to the end, about {expected} expected"
+
+
+def _rounded(expected: int) -> float:
+    """An expectation with the digits that it deserves."""
+    return float(f"{expected:.2g}")
 
 
 def _rung(number: int, rung: RungCost) -> str:
@@ -61,16 +73,18 @@ class Repeated:
     """Counts the samples of each search that repeat an earlier one, which trains nothing new."""
 
     def __init__(self, plan: Plan) -> None:
-        self.searches = {part.name for part in plan.parts if part.cost is not None}
+        self.trials = {part.name: part.trials for part in plan.parts if part.cost is not None}
         self.seen: set[tuple[str, str]] = set()
         self.repeats: Counter[str] = Counter()
 
     def add(self, row: Row) -> None:
-        if row.experiment in self.searches:
+        """Counts a trial of the plan."""
+        if row.experiment in self.trials:
             self.repeats[row.experiment] += (row.experiment, row.id) in self.seen
             self.seen.add((row.experiment, row.id))
 
     def show(self) -> None:
+        """Prints a line for each search with repeated samples."""
         for name, number in self.repeats.items():
             if number:
-                echo(f"[dim]{name}: {count(number, 'sample')} of its trials repeat earlier ones[/dim]")
+                echo(f"[dim]{name}: {number} of {count(self.trials[name], 'trial')} repeat earlier ones[/dim]")

@@ -22,18 +22,23 @@ from rldsl.store.errors import writing
 from rldsl.store.files import replace_json
 from rldsl.store.search_dir import SearchDir, search_dirs
 
+FOLDER = Path("report")
+"""Where the files are written without `--out`."""
+
 
 def report_searches(choice: Choice, runs: Path, out: Path | None) -> bool:
     """Reports on the searches of an experiment file or run directory; returns whether there is nothing else in it."""
+    only_searches = False
     if choice.file.is_dir():
         found = [(one.experiment(), one) for one in search_dirs(choice.file)]
-        only_searches = False
+    elif choice.file.suffix != ".py":
+        return False
     else:
         experiments = [one.experiment for one in choice.experiments()]
         found = [search for one in experiments if one.sampled for search in _stages(one, runs)]
         only_searches = all(one.sampled for one in experiments)
     for experiment, directory in found:
-        _report(experiment, History.of(directory.events()), out)
+        _report(experiment, History.of(directory.events()), out or FOLDER)
     if only_searches and not found:
         echo("no search with these settings has been started yet: `search` runs it")
     return only_searches
@@ -54,17 +59,14 @@ def _stages(experiment: Experiment, runs: Path) -> Iterator[tuple[Experiment, Se
     yield from _stages(narrow, runs)
 
 
-def _report(experiment: Experiment, history: History, out: Path | None) -> None:
+def _report(experiment: Experiment, history: History, out: Path) -> None:
     report = search_report(experiment, history)
     show_leaderboard(history, experiment)
     if len(report.rungs) > 1:
         _show_rungs(report)
     for sentence in sentences(report):
         echo(escape(sentence))
-    if out is not None:
-        _write(report, out)
-    else:
-        echo("[dim]--out DIR writes an HTML page, figures and JSON[/dim]")
+    _write(report, out)
 
 
 def _show_rungs(report: SearchReport) -> None:

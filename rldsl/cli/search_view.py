@@ -145,8 +145,7 @@ def leaderboard_table(rows: Sequence[RankedTrial], experiment: Experiment, width
         justify: Any = "left" if name in LEFT else "right"
         shown.add_column(name, justify=justify, no_wrap=True, min_width=max(map(len, (name, *cells))))
     for index, row in enumerate(rows):
-        cells = {name: texts[index] for name, texts in columns.items()}
-        shown.add_row(*(_styled(name, text, row, index) for name, text in cells.items()))
+        shown.add_row(*(_styled(name, texts[index], row, index) for name, texts in columns.items()))
     return shown
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rldsl.cli.load import load
+from rldsl.cli.load import NoExperiment, load
 from rldsl.cli.options import Choice
 from rldsl.plan.overrides import apply
 from rldsl.plan.plan import load_plan, make_plan
@@ -58,11 +58,11 @@ class Sources:
                 self.results.append(result_of([SessionDir(self.runs / path) for path in directories]))
 
     def _add_folder(self, folder: Path) -> None:
-        if files := list(result_files(folder)):
+        if Runs(folder).existing():
+            self._add_results(list(trial_results(Runs(folder).sessions())), folder)
+        elif files := list(result_files(folder)):
             self.folder = folder
             self._add_results([read_result(path) for path in files], folder, everything=True)
-        elif Runs(folder).existing():
-            self._add_results(list(trial_results(Runs(folder).sessions())), folder)
         else:
             raise StoreError(f"{folder} contains neither results nor sessions")
 
@@ -103,7 +103,10 @@ def benchmark_entries(folder: Path) -> list[Entry]:
 
 def _experiments(file: Path) -> list[Experiment]:
     """The experiments of a file; none of a module of shared settings."""
-    return [] if file.name.endswith("_settings.py") else load(file)
+    try:
+        return load(file)
+    except NoExperiment:
+        return []
 
 
 def _chosen(name: str, only: Sequence[str]) -> bool:

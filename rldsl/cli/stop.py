@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from rldsl.cli.tables import echo, escape
+from rldsl.launch.queues import Queues
+from rldsl.launch.search_detach import stop_driver
+from rldsl.launch.search_state import search_states, started_plan
 from rldsl.launch.stop import stop_sessions
 from rldsl.plan.existing import Existing
-from rldsl.plan.plan import Plan
+from rldsl.plan.overrides import Overridden
 from rldsl.report.words import count
+from rldsl.spec.errors import SpecError
+from rldsl.store.errors import StoreError
 
 
-def stop(plan: Plan, existing: Existing, only: Sequence[str] = ()) -> None:
-    """Stops the sessions of a plan and prints what was done."""
-    result = stop_sessions(plan, existing, only)
+def stop(chosen: Sequence[Overridden], runs: Path, only: Sequence[str] = ()) -> None:
+    """Stops searches and sessions of experiments and prints what was done."""
+    problems = _stop_searches([one for one in chosen if one.experiment.sampled], runs, only)
+    if problems:
+        raise StoreError("; ".join(problems))
+    result = stop_sessions(started_plan(chosen, runs), Existing(runs), only)
     for sentence in (*result.problems, *result.refusals):
         echo(escape(sentence))
     if result.jobs and not result.refusals:
@@ -22,3 +31,20 @@ def stop(plan: Plan, existing: Existing, only: Sequence[str] = ()) -> None:
         echo(f"cancelled {cancelled}{others}; `resume` continues")
     if result.asked or not result.jobs:
         echo(f"asked {count(result.asked, 'session')} to checkpoint and stop; `resume` continues")
+
+
+def _stop_searches(searches: Sequence[Overridden], runs: Path, only: Sequence[str]) -> list[str]:
+    """Stops what drives the searches, before their sessions: it would start them again."""
+    queues = Queues(runs)
+    driven = [state for state in search_states(searches, queues) if state.driver.description]
+    trials = {row.id for one in searches for row in started_plan([one], runs).rows()} if driven and only else set()
+    for name in only:
+        if {name, name.rpartition("-s")[0]} & trials:
+            raise SpecError(f"{name} belongs to a search, which would start it again: stop the search with --only")
+    if only:
+        return []
+    problems = [(state.name, stop_driver(state.driver, queues)) for state in driven]
+    for name, problem in problems:
+        if problem is None:
+            echo(f"stopped the driver of the search {name}; `resume` continues")
+    return [problem for _, problem in problems if problem is not None]

@@ -13,10 +13,16 @@ from pathlib import Path
 
 from rldsl.launch.backend import Refused, backend_for
 from rldsl.launch.code import freeze
+from rldsl.launch.follow import StopSignals, sleep
 from rldsl.launch.job_records import JobRecord, new_submission, newest_drivers, read_records, record_of, write_records
 from rldsl.launch.jobs import Job
 from rldsl.launch.queues import QueuedJob, Queues
-from rldsl.launch.search_run import SearchRequest
+from rldsl.launch.search import SearchResult
+from rldsl.launch.search_observer import SearchObserver
+from rldsl.launch.search_queue import QUEUE_SECONDS
+from rldsl.launch.search_run import SearchRequest, refuse_results_elsewhere
+from rldsl.search.history import History
+from rldsl.search.schedule import Finished, decide, schedule_of
 from rldsl.spec.launcher import Launcher
 from rldsl.store.claim import read_heartbeat
 from rldsl.store.errors import AlreadyRunning
@@ -25,6 +31,7 @@ from rldsl.store.processes import host_name
 from rldsl.store.scrub import scrub_command
 from rldsl.store.search_dir import SearchDir
 
+FOLLOW_SECONDS = 0.5
 STOP_SECONDS = 60.0
 """How long to wait for a driver that was asked to stop; processes of this machine checkpoint first."""
 
@@ -34,6 +41,7 @@ def detach_search(request: SearchRequest) -> JobRecord:
 
     Raises `AlreadyRunning` if it is driven already, or its driver is about to start.
     """
+    refuse_results_elsewhere(request.experiment)
     queues = Queues(request.runs)
     if driver := find_driver(request.directory, queues).description:
         raise AlreadyRunning(f"the search {request.directory.path.name} has a driver: {driver}")
@@ -65,7 +73,9 @@ class Driver:
 
     directory: SearchDir
     job: QueuedJob | None = None
-    """Its newest driver that was detached."""
+    """The newest driver that was detached."""
+    first: SearchDir | None = None
+    """The first stage of the search, if this is a later one: they have the same driver."""
 
     @property
     def live(self) -> bool:
@@ -97,10 +107,30 @@ class Driver:
         return f"{self.job.record.backend} job {self.job.record.job_id}: {self.job.state.reason}"
 
 
-def find_driver(directory: SearchDir, queues: Queues) -> Driver:
-    """The driver of a search, with the state that its queue reports."""
-    record = newest_drivers(read_records(queues.runs)).get(str(directory.path.relative_to(queues.runs)))
-    return Driver(directory, None if record is None else queues.job(record))
+def find_driver(directory: SearchDir, queues: Queues, first: SearchDir | None = None) -> Driver:
+    """The driver of a search, with the state that its queue reports; `first` is the first stage of the search."""
+    path = (first or directory).path.relative_to(queues.runs)
+    record = newest_drivers(read_records(queues.runs)).get(str(path))
+    return Driver(directory, None if record is None else queues.job(record), first)
+
+
+def follow_driver(driver: Driver, request: SearchRequest, observer: SearchObserver, stop: StopSignals) -> SearchResult:
+    """Reports what a detached driver journals until it has ended or the user leaves; asks its queue now and then."""
+    directory, schedule = driver.directory, schedule_of(request.experiment)
+    seen, asked = len(directory.events()), time.monotonic()
+    while not stop.count:
+        events = directory.events()
+        for number in range(seen, len(events)):
+            observer.journalled(events[number], History.of(events[: number + 1]))
+        seen, history = len(events), History.of(events)
+        observer.progress(history, ())
+        if not driver.running and time.monotonic() >= asked + QUEUE_SECONDS:
+            driver, asked = find_driver(directory, Queues(request.runs), driver.first), time.monotonic()
+        finished = isinstance(decide(history, schedule), Finished)
+        if not driver.running and (finished or not driver.live):
+            return SearchResult("finished" if finished else "stopped", history)
+        sleep(FOLLOW_SECONDS, stop, 0)
+    return SearchResult("unfollowed", History.of(directory.events()))
 
 
 def stop_driver(driver: Driver, queues: Queues, wait: Callable[[float], None] = time.sleep) -> str | None:

@@ -20,6 +20,7 @@ from rldsl.launch.local import STOPPED
 from rldsl.launch.observer import FollowedSession
 from rldsl.launch.search import SearchResult
 from rldsl.launch.search_run import SearchRequest, run_search
+from rldsl.launch.search_stages import next_stage
 from rldsl.plan.overrides import Overridden
 from rldsl.search.history import History
 from rldsl.spec.errors import SpecError
@@ -64,6 +65,16 @@ def forget_job() -> None:
 
 
 def _run(request: SearchRequest) -> SearchResult:
+    """Runs a search and the stages that follow it."""
+    while True:
+        result = _run_stage(request)
+        following = next_stage(request, result.history) if result.outcome == "finished" else None
+        if following is None:
+            return result
+        request = following
+
+
+def _run_stage(request: SearchRequest) -> SearchResult:
     deadline = time.monotonic() + CLAIM_SECONDS
     while True:
         try:

@@ -16,6 +16,7 @@ from rldsl.launch.search_queue import QueueSearchBackend
 from rldsl.plan.overrides import Overridden
 from rldsl.search.failures import FailureRules
 from rldsl.search.identity import search_id
+from rldsl.spec.errors import SpecError
 from rldsl.spec.experiment import Experiment
 from rldsl.spec.launcher import Local
 from rldsl.store.search_dir import SearchDir
@@ -53,7 +54,8 @@ class SearchRequest:
 
     @property
     def rules(self) -> FailureRules:
-        return FailureRules(self.fail_fast, self.experiment.search and self.experiment.search.max_failures)
+        assert self.experiment.search is not None
+        return FailureRules(self.fail_fast, self.experiment.search.max_failures)
 
 
 def run_search(request: SearchRequest, observer: SearchObserver) -> SearchResult:
@@ -70,7 +72,15 @@ def run_search(request: SearchRequest, observer: SearchObserver) -> SearchResult
 def _backend(request: SearchRequest, directory: SearchDir) -> SearchBackend:
     experiment = request.experiment
     if not isinstance(experiment.launcher, Local):
+        refuse_results_elsewhere(experiment)
         code = request.code or freeze(request.file, request.runs)
         return QueueSearchBackend(request.runs, code, request.command, experiment.launcher)
     on_gpu = experiment.compute.device != "cpu"
     return LocalSearchBackend(directory, request.runs, request.file, request.command, experiment.launcher, on_gpu)
+
+
+def refuse_results_elsewhere(experiment: Experiment) -> None:
+    """A search needs the results of its sessions."""
+    if not experiment.launcher.results_here:
+        where = "its results must come home, as with results='user/name' on the Hugging Face Hub"
+        raise SpecError(f"{experiment.name}: a search cannot run on this {experiment.launcher.kind}: {where}")

@@ -84,7 +84,7 @@ def _settings(result: Result, entry: Entry) -> Iterator[str]:
     if ran.budget.log_interval != declared.budget.log_interval:
         interval = f"{ran.budget.log_interval:,}"
         yield f"the log interval is {interval} frames, the experiment has {declared.budget.log_interval:,}"
-    others = [one for one in _setting_differences(ran.data(), declared.data())]
+    others = list(_setting_differences(ran.data(), declared.data()))
     if others:
         more = f" and {len(others) - MOST_LISTED} more" if len(others) > MOST_LISTED else ""
         yield f"settings differ: {'; '.join(others[:MOST_LISTED])}{more}"

@@ -69,22 +69,20 @@ class ReportFiles:
         return [*written, self.folder / "report.html"]
 
     def differences(self) -> list[str]:
-        """The committed files that do not match the results: a sentence for each. Figures are compared by their data."""
+        """A sentence for each file that does not match the results. Figures are compared by their data."""
         from rldsl.report.figures import digest_in
         from rldsl.report.panel import data_digest
 
-        wrong = [f"{path} does not match the results" for path, text in self.texts().items() if _read(path) != text]
+        wrong = [path for path, text in self.texts().items() if _read(path) != text]
         expected = {
             _with_suffix(path, suffix): data_digest([panel])
             for path, panel in self.figures().values()
             for suffix in FORMATS
         }
-        wrong += [
-            f"{path} does not match the results" for path, digest in expected.items() if digest_in(path) != digest
-        ]
-        plots = self.folder / "plots"
-        extra = [path for path in sorted(plots.glob("*")) if path not in expected]
-        return [*wrong, *(f"{path} shows no result" for path in extra)]
+        wrong += [path for path, digest in expected.items() if digest_in(path) != digest]
+        extra = [path for path in sorted((self.folder / "plots").glob("*")) if path not in expected]
+        sentences = [f"{path} does not match the results" for path in wrong]
+        return [*sentences, *(f"{path} shows no result" for path in extra)]
 
     def _sections(self) -> Iterator[Any]:
         from rldsl.report.html import Section, html_table
@@ -120,6 +118,8 @@ def _panels(benchmark: Benchmark) -> Iterator[tuple[str, str, str, Panel]]:
         if row.result is not None and row.result.curve is not None:
             measured.setdefault((row.entry.family, row.entry.env), []).append(row)
     for (family, env), rows in sorted(measured.items()):
+        if all(row.entry.trial.agent.kind == "random" for row in rows):
+            continue  # a baseline alone shows nothing
         labels = [row.entry.experiment for row in rows]
         colors = colors_of(labels)
         lines = [_line(row, colors[row.entry.experiment]) for row in rows]
@@ -132,8 +132,8 @@ def _line(row: BenchmarkRow, color: int) -> Line:
     curve = row.result.curve if row.result else None
     assert curve is not None
     seeds = int(curve.n.max())
-    edges = (curve.low, curve.high) if seeds > 1 else (None, None)
-    return Line(row.entry.experiment, curve.frame, curve.mean, *edges, color=color, seeds=seeds)
+    low, high = (curve.low, curve.high) if seeds > 1 else (None, None)
+    return Line(row.entry.experiment, curve.frame, curve.mean, low, high, color, seeds)
 
 
 def _data(row: BenchmarkRow) -> dict[str, Any]:

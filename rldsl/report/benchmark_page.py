@@ -13,10 +13,11 @@ from rldsl.report.words import amount, count
 
 INTRODUCTION = """\
 The score is the mean over seeds of the final `episode_return_ma`: the mean of the last 100 log points, each the mean
-return of the last 100 training episodes. The interval is a 95% confidence interval of that mean (Student's t). Status:
-**solved** at the target or above; **close** if at least 80% of the way from a random policy to the target; otherwise
-**below**; **missing** without an accepted result. Frames/s is the speed of one session while the sessions of its pack
-trained beside it, on whatever machine that was.
+return of the last 100 training episodes. The interval is a 95% confidence interval of that mean (Student's t, which
+assumes that scores are about normal: look at the score of each seed). Status: **solved** at the target or above;
+**close** if at least 80% of the way from a random policy to the target; otherwise **below**; **missing** without an
+accepted result. Frames/s is the speed of one session while the sessions of its pack trained beside it, on whatever
+machine that was.
 """
 NAMES = (
     *("environment", "algorithm", "experiment", "status", "score", "95% interval", "score of each seed", "n"),
@@ -104,7 +105,7 @@ class BenchmarkPage:
 
     def _reference_list(self) -> Iterator[str]:
         if self.references:
-            yield "## References\n\nOf all published scores of an algorithm, the one with the closest protocol is shown.\n"
+            yield "## References\n\nThe published score of the algorithm with the closest protocol.\n"
             yield "\n".join(f"{index}. {cited(one)}" for index, one in enumerate(self.references, 1)) + "\n"
 
 

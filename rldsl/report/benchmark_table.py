@@ -91,15 +91,18 @@ class BenchmarkRow:
         if self.random is None or not curves:
             return dict.fromkeys(names)
         strengths = [scores.local_strengths(curve.value, self.random) for curve in curves]
-        values = [
-            np.mean([scores.strength(one) for one in strengths]),
-            np.mean([scores.max_strength(one) for one in strengths]),
-            np.mean([scores.final_strength(one) for one in strengths]),
-            np.mean([scores.sample_efficiency(one, curve.frame) for one, curve in zip(strengths, curves, strict=True)]),
-            np.mean([scores.stability(one) for one in strengths]),
-            scores.consistency(list(join(curves).seeds - self.random)),
+        efficiencies = [
+            scores.sample_efficiency(one, curve.frame) for one, curve in zip(strengths, curves, strict=True)
         ]
-        return {name: finite(float(value)) for name, value in zip(names, values, strict=True)}
+        values: list[list[float]] = [
+            [scores.strength(one) for one in strengths],
+            [scores.max_strength(one) for one in strengths],
+            [scores.final_strength(one) for one in strengths],
+            efficiencies,
+            [scores.stability(one) for one in strengths],
+            [scores.consistency(list(join(curves).seeds - self.random))],
+        ]
+        return {name: finite(float(np.mean(value))) for name, value in zip(names, values, strict=True)}
 
 
 @dataclass(frozen=True)

@@ -176,9 +176,9 @@ def nice_ticks(low: float, high: float, limit: int) -> list[float]:
     return [round(number * step, 12) for number in range(first, math.floor(high / step) + 1)]
 
 
-def y_ticks(window: Window, height: int) -> dict[int, float]:
+def y_ticks(window: Window, height: int, rows_per_tick: int = 4) -> dict[int, float]:
     """The labels of the y axis, by row."""
-    limit = max(2, height // 4)
+    limit = max(2, height // rows_per_tick)
     if window.log:
         shares = [index / limit for index in range(limit + 1)]
         values = window.values(shares)

@@ -36,6 +36,7 @@ DIGEST = re.compile(rb"rldsl data ([0-9a-f]{16})")
 STYLE: dict[str, Any] = {
     "font.family": ["DejaVu Sans"],  # comes with matplotlib
     "font.size": 10,
+    "figure.constrained_layout.h_pad": 0.08,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,

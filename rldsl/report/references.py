@@ -114,7 +114,8 @@ def algorithm_name(agent: Agent) -> str:
 def matching(env: str | None) -> tuple[list[PublishedTarget], list[Reference]]:
     """Targets and scores of an environment in any version; else of those whose id contains the text; of all without."""
     wanted = _task(env or "")[0].lower()
-    tasks = {_task(one.env)[0].lower() for one in (*references(), *published_targets())}
+    ids = [*(one.env for one in references()), *(one.env for one in published_targets())]
+    tasks = {_task(id)[0].lower() for id in ids}
     chosen = {wanted} if wanted in tasks else {task for task in tasks if wanted in task}
     targets = [one for one in published_targets() if _task(one.env)[0].lower() in chosen]
     return targets, [one for one in references() if _task(one.env)[0].lower() in chosen]

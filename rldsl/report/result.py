@@ -206,7 +206,7 @@ def read_result(path: Path) -> Result:
 
 def result_files(folder: Path) -> Iterator[Path]:
     """The files `FAMILY/EXPERIMENT.json` of a results folder."""
-    yield from sorted(folder.glob("*/*.json"))
+    yield from sorted(path for path in folder.glob("*/*.json") if not path.parent.name.startswith("."))
 
 
 def read_results(folder: Path) -> list[Result]:
@@ -246,5 +246,5 @@ def _joined_data(curve: JoinedCurve | None) -> Facts | None:
 def _joined_of(data: Mapping[str, Any] | None) -> JoinedCurve | None:
     if data is None:
         return None
-    columns = [np.asarray(data[name], dtype=np.float64) for name in ("frame", "mean", "low", "high")]
-    return JoinedCurve(*columns, np.asarray(data["n"], dtype=np.int64), np.empty((0, columns[0].size)))
+    frame, mean, low, high = (np.asarray(data[name], dtype=np.float64) for name in ("frame", "mean", "low", "high"))
+    return JoinedCurve(frame, mean, low, high, np.asarray(data["n"], dtype=np.int64), np.empty((0, frame.size)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,7 @@ def _damage(directory: SessionDir, rows: Sequence[Row], malformed: int, unreadab
     if malformed:
         yield f"metrics.csv of seed {seed} has {count(malformed, 'line')} that cannot be read"
     frames, returns = _columns(rows, "episode_return")
-    if any(b <= a for a, b in zip(frames, frames[1:], strict=False)):
+    if any(b <= a for a, b in pairwise(frames)):
         yield f"the frames in metrics.csv of seed {seed} do not increase"
     known = [value for value in returns if value is not None]
     if not all(map(math.isfinite, known)) or None in returns[len(returns) - len(known) :]:

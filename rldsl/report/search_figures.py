@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rldsl.report.search_report import AxisColumn, SearchReport
 from rldsl.report.words import amount, duration
 from rldsl.store.errors import writing
@@ -17,6 +19,9 @@ DOTS_PER_INCH = 130
 COLOURS = "viridis"
 HIGHLIGHT = "#d55e00"
 """Vermillion of Okabe and Ito's palette, which everybody can tell from the colours of the values."""
+
+BELOW = -0.12
+"""Where a trial passes an axis that it does not have; the axis itself is from 0 to 1."""
 
 
 def write_figures(report: SearchReport, folder: Path, name: str) -> list[Path]:
@@ -59,15 +64,18 @@ def _parallel(report: SearchReport, axes: Axes) -> None:
     rows = [row for row in reversed(report.rows) if row.value is not None]
     values = [row.value for row in rows if row.value is not None]
     colours = ScalarMappable(Normalize(min(values), max(values)), COLOURS)
-    for row in rows:
+    rgba = colours.to_rgba(np.array(values))
+    for row, colour in zip(rows, rgba, strict=True):
         heights = [_height(column, row.number) for column in report.columns]
         best = report.best is not None and row.number == report.best.number
-        style: dict[str, Any] = {"color": HIGHLIGHT, "lw": 2.5} if best else {"color": colours.to_rgba(row.value or 0)}
+        style: dict[str, Any] = {"color": HIGHLIGHT, "lw": 2.5} if best else {"color": colour}
         axes.plot(range(len(heights)), heights, marker="o", ms=3, **{"lw": 1.0, "alpha": 0.9, **style})
     axes.set_xticks(range(len(report.columns)), [column.label for column in report.columns])
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.set_xlim(-0.2, len(report.columns) - 0.4)
+    inactive = any(row.number not in column.positions for row in rows for column in report.columns)
+    axes.set_ylim(BELOW - 0.05 if inactive else -0.05, 1.05)
     for x, column in enumerate(report.columns):
         axes.axvline(x, color="0.6", lw=0.8, zorder=0)
         for position, text in column.ticks.items():
@@ -81,7 +89,7 @@ def _parallel(report: SearchReport, axes: Axes) -> None:
 
 def _height(column: AxisColumn, trial: int) -> float:
     """The position of a trial between 0 and 1; below the axis if it does not have this axis."""
-    return _scaled(column, column.positions[trial]) if trial in column.positions else -0.12
+    return _scaled(column, column.positions[trial]) if trial in column.positions else BELOW
 
 
 def _scaled(column: AxisColumn, position: float) -> float:

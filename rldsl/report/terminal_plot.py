@@ -27,21 +27,17 @@ def terminal_plot(panel: Panel, width: int = WIDTH, height: int = HEIGHT) -> lis
 
     lines = [line.thinned(4 * width) for line in panel.lines if len(line.x)]
     window = whole_window(lines, panel.target, log=False)
-    title = Text.assemble((panel.title, "bold"), f"  {', '.join([panel.metric, *_remarks(panel)])}")
+    shown = f"{panel.metric} by {panel.axis.name}{f', {panel.note}' if panel.note else ''}"  # bands are not drawn
+    title = Text.assemble((panel.title, "bold"), f"  {shown}")
     if window is None:
         return [title, Text("  no log point yet", "dim")]
     raster = draw(lines, window, width, height)
     target = None if panel.target is None else target_row(panel.target, window, height)
-    ticks = y_ticks(window, height)
+    ticks = y_ticks(window, height, rows_per_tick=2)
     rows = [_row(raster, row, ticks.get(row), row == target, lines) for row in range(height)]
     axis = Text(f"{'':{AXIS_WIDTH - 1}}└{'─' * width}", "dim")
     labels = x_labels(window, width, AXIS_WIDTH, panel.axis.format)
     return [title, *rows, axis, Text(labels, "dim"), *_legend(panel, lines, AXIS_WIDTH + width)]
-
-
-def _remarks(panel: Panel) -> list[str]:
-    """What is said of the lines; bands are not drawn here."""
-    return [remark for remark in (panel.note, panel.smoothing) if remark]
 
 
 def _row(raster: Raster, row: int, label: float | None, dashed: bool, lines: Sequence[Line]) -> Text:
@@ -64,6 +60,8 @@ def _legend(panel: Panel, lines: Sequence[Line], width: int) -> Iterator[Text]:
     entries = [_entry(line) for line, first in labelled(lines) if first]
     if panel.target is not None:
         entries.append(Text(f"╌╌ target {panel.target:g}", "dim"))
+    if panel.smoothing:
+        entries.append(Text(panel.smoothing, "dim"))
     entry_line = Text(" " * AXIS_WIDTH)
     for entry in entries:
         if entry_line.cell_len > AXIS_WIDTH and entry_line.cell_len + entry.cell_len > width:

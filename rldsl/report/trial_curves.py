@@ -207,7 +207,9 @@ def _curve(seed: SeedCurves, trial: TrialCurves, view: View) -> Curve:
         return Curve.of([], [])
     curve = Curve.of(_x_values(columns, trial, view.axis), values)
     finite = np.isfinite(curve.frame)
-    return Curve(curve.frame[finite], smoothed(curve.value[finite], view.smooth))
+    x, y = curve.frame[finite], smoothed(curve.value[finite], view.smooth)
+    last = np.append(np.diff(x) > 0, True)[: x.size]  # of the log points between two updates
+    return Curve(x[last], y[last])
 
 
 def _x_values(columns: Mapping[str, Sequence[Any]], trial: TrialCurves, axis: Axis) -> Sequence[Any] | Floats:

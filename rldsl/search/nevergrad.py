@@ -1,8 +1,9 @@
 """Nevergrad as a suggester: a seeded optimizer that is replayed from the journal.
 
-The optimizer is asked at each `suggested` event and told at the `finished` or `failed` event of the trial, in the order
-of the journal. Nevergrad minimizes: it is told the negative score. It has no notion of a failure: a failed trial, or one
-without a value, is told the worst score so far; before the first score it is not told at all.
+The optimizer is asked at each `suggested` event and told at the `finished` or `failed` event of the trial, in the
+order of the journal. Nevergrad minimizes: it is told the negative score. It has no notion of a failure: a failed trial,
+or one without a value, is told the worst score so far; before the first score it is left out. A trial is told once: the
+result of a failed trial that is trained again is told only if its failure was left out.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ class NevergradSuggester:
             self.next = None
             self.suggested += 1
         elif name == "finished":
-            self.optimizer.tell(event["trial"], list(event["values"].values()))
+            values = [math.nan if value is None else value for value in event["values"].values()]
+            self.optimizer.tell(event["trial"], values)
         elif name == "failed":
             self.optimizer.tell(event["trial"], [])
 
@@ -93,6 +95,7 @@ class _Optimizer:
         self.objective = Objective(search.objective, search.maximize)
         self.asked: list[Any] = []
         self.told: set[int] = set()
+        self.left_out: set[int] = set()
         self.worst: float | None = None
         space = parametrization(search)
         space.random_state.seed(method.seed)
@@ -109,19 +112,18 @@ class _Optimizer:
         return point_of(list(zip(self.dimensions, values, strict=True)))
 
     def tell(self, trial: int, values: list[float]) -> None:
-        """Tells the result of a trial once; the trial failed if it has no values."""
-        if trial in self.told:
-            return
-        self.told.add(trial)
+        """Tells the result of a trial; it failed if it has no values."""
         score = self.objective.score(values)
-        if math.isfinite(score):
-            self.worst = score if self.worst is None else min(self.worst, score)
-        elif self.worst is None:
+        failed = not math.isfinite(score)
+        if trial in self.told or (failed and trial in self.left_out):
             return
-        else:
-            score = self.worst
+        if failed and self.worst is None:
+            self.left_out.add(trial)
+            return
+        self.worst = score if self.worst is None else self.worst if failed else min(score, self.worst)
+        self.told.add(trial)
         with _quiet():
-            self.optimizer.tell(self.asked[trial], -score)
+            self.optimizer.tell(self.asked[trial], -(self.worst if failed else score))
 
 
 def parametrization(search: Search) -> Any:

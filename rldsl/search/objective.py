@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from rldsl.spec.search import Statistic
 from rldsl.store.metrics import read_metrics
-
-OverSeeds = Literal["mean", "median", "iqm", "min"]
 
 LAST = 100
 """Log points that the value of a session is the mean of, as for `episode_return_ma`."""
@@ -42,7 +41,7 @@ def session_value(metrics: Path, frames: int | None, last: int = LAST) -> Sessio
 class Objective:
     """How a trial is judged by the values of its seeds."""
 
-    over_seeds: OverSeeds = "mean"
+    over_seeds: Statistic = "mean"
     maximize: bool = True
     last: int = LAST
 

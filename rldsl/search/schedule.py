@@ -9,9 +9,9 @@ from rldsl.plan.expand import count
 from rldsl.search.asha import Asha
 from rldsl.search.history import History
 from rldsl.search.objective import Objective
-from rldsl.spec.budget import SEARCH_SEEDS_FROM
 from rldsl.spec.experiment import Experiment
 from rldsl.spec.search import Asha as AshaMethod
+from rldsl.spec.search import Nevergrad
 
 
 class Promote(NamedTuple):
@@ -52,7 +52,6 @@ class Schedule:
     stopping: bool = False
     parallel: int | None = None
     """Trials that may run at the same time; None: any number."""
-    max_failures: int | None = None
     objective: Objective = field(default_factory=Objective)
 
     @property
@@ -91,25 +90,26 @@ def _new_trial(history: History, schedule: Schedule) -> int | None:
 
 
 def schedule_of(experiment: Experiment) -> Schedule:
-    """The schedule of an experiment with a search."""
-    assert experiment.search is not None
-    method, budget = experiment.search.method, experiment.budget.frames
-    if not isinstance(method, AshaMethod):
-        seeds = tuple(experiment.session_seeds)
-        return Schedule(count(experiment), (budget,), (seeds,), parallel=getattr(method, "parallel", None))
-    frames = rung_frames(method.grace, method.eta, budget)
-    return Schedule(count(experiment), frames, _rung_seeds(experiment, (1,), len(frames)), method.eta, 2 * method.eta)
-
-
-def rung_frames(grace: int, eta: int, budget: int) -> tuple[int, ...]:
-    """grace * eta^k below the budget, and the budget."""
-    frames = [grace]
-    while frames[-1] < budget:
-        frames.append(frames[-1] * eta)
-    return (*frames[:-1], budget)
-
-
-def _rung_seeds(experiment: Experiment, counts: tuple[int, ...], rungs: int) -> tuple[tuple[int, ...], ...]:
-    """The first `counts[k]` seeds at rung k; the last count for all further rungs."""
-    first = SEARCH_SEEDS_FROM + experiment.seeds.first
-    return tuple(tuple(range(first, first + counts[min(rung, len(counts) - 1)])) for rung in range(rungs))
+    """The schedule of an experiment with a search, or of one trial without."""
+    search, budget, seeds = experiment.search, experiment.budget.frames, tuple(experiment.session_seeds)
+    if search is None:
+        return Schedule(1, (budget,), (seeds,))
+    method = search.method
+    if isinstance(method, AshaMethod):
+        frames = method.rungs(budget)
+        return Schedule(
+            trials=count(experiment),
+            frames=frames,
+            seeds=tuple(seeds[: method.seeds_at(rung)] for rung, _ in enumerate(frames)),
+            eta=method.eta,
+            min_results=max(method.eta, method.results_needed),
+            stopping=method.stopping,
+            objective=Objective(search.objective, search.maximize, method.last),
+        )
+    return Schedule(
+        trials=count(experiment),
+        frames=(budget,),
+        seeds=(seeds,),
+        parallel=method.parallel if isinstance(method, Nevergrad) else None,
+        objective=Objective(search.objective, search.maximize),
+    )

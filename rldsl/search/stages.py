@@ -39,7 +39,7 @@ def narrow_experiment(experiment: Experiment, history: History) -> Experiment:
 
 
 def _method(narrow: Narrow) -> RandomSearch | Sobol:
-    kind = {"random": RandomSearch, "sobol": Sobol}[narrow.sampler]
+    kind = RandomSearch if narrow.sampler == "random" else Sobol
     return kind(trials=narrow.trials, seed=narrow.seed)
 
 

@@ -94,6 +94,10 @@ class Dstack(Launcher, frozen=True):
         """The dataset repository on the Hub, if sessions are stored there."""
         return None if self.results is None or self.results.startswith("/") else self.results
 
+    @property
+    def results_here(self) -> bool:
+        return self.repository is not None
+
     @model_validator(mode="after")
     def _complete(self) -> Dstack:
         if self.image and self.python:

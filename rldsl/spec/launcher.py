@@ -25,6 +25,11 @@ class Launcher(Kind, frozen=True):
     )
 
     @property
+    def results_here(self) -> bool:
+        """Whether the results of sessions reach the run directory of this machine while they run."""
+        return True
+
+    @property
     def queue(self) -> str:
         """The queue that jobs are submitted to; the jobs of one queue are queried together."""
         return self.kind

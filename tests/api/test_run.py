@@ -14,7 +14,8 @@ import pytest
 import torch
 
 import rldsl
-from rldsl import PPO, Classic, Random, SpecError, experiment, grid, uniform
+from rldsl import PPO, Classic, Random, SpecError, choice, experiment, grid, uniform
+from rldsl.spec.budget import SEARCH_SEEDS_FROM
 from tests.agents.tiny import Chain
 from tests.api.agents import Trouble, TroubleAgent
 from tests.project import Project, events, work
@@ -78,12 +79,32 @@ def test_several_experiments_and_grids(tmp_path: Path, capsys: pytest.CaptureFix
     [
         ((), "run needs an experiment"),
         ((Random(),), "run\\(...\\) takes experiments, not a Random"),
-        ((CARTPOLE.agent(SMALL).search(gamma=uniform(0.9, 0.99)).random(),), "cartpole/ppo-search is a search"),
     ],
 )
 def test_what_cannot_be_trained_is_refused(experiments: tuple[object, ...], sentence: str, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=sentence):
         rldsl.run(*experiments, runs=tmp_path)  # type: ignore[arg-type]
+
+
+def test_a_search_runs_in_this_process(tmp_path: Path) -> None:
+    axes = CARTPOLE.agent(SMALL).frames(512).search(gamma=uniform(0.9, 0.99))
+    search = axes.asha(trials=4, grace=128, eta=2, min_results=4, seeds=(1, 2))
+    runs = rldsl.run(search, runs=tmp_path)
+    states = [(run.state, run.seed - SEARCH_SEEDS_FROM) for run in runs]
+    assert sorted(states) == [("done", 0), ("done", 1), ("paused", 0), ("paused", 0), ("paused", 0), ("paused", 1)]
+    before = [journal(run) for run in runs]
+    again = rldsl.run(RANDOM, search, runs=tmp_path)
+    assert [run.id for run in again[2:]] == [run.id for run in runs]
+    assert [journal(run) for run in again[2:]] == before, "a finished search is left as it is"
+
+
+def test_a_search_that_is_interrupted_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    search = CARTPOLE.agent(Trouble(what="ctrl-c")).search(num_envs=choice(1, 2)).random(trials=2)
+    with pytest.raises(KeyboardInterrupt):
+        rldsl.run(search, runs=tmp_path)
+    monkeypatch.setattr(TroubleAgent, "armed", False)
+    runs = rldsl.run(search, runs=tmp_path)
+    assert {run.state for run in runs} == {"done"} and len(runs) == len({run.id for run in runs})
 
 
 def test_ctrl_c_checkpoints_and_the_next_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,10 @@ import pytest
 
 from rldsl import (
     PPO,
+    SAC,
     Classic,
     Linear,
+    MuJoCo,
     Random,
     SpecError,
     choice,
@@ -15,10 +17,12 @@ from rldsl import (
     grid,
     int_uniform,
     log_uniform,
+    logit_uniform,
     uniform,
+    when,
     zipped,
 )
-from rldsl.plan.expand import expand
+from rldsl.plan.expand import count, expand
 
 PPO_ON_CARTPOLE = experiment("cartpole").env(Classic("CartPole-v1", num_envs=2)).agent(PPO(rollout=64)).frames(1e5)
 
@@ -117,6 +121,8 @@ def test_an_axis_that_its_field_does_not_take_is_refused_where_it_is_declared(ax
         (lambda: uniform(1, 1), "Uniform.low should be less than high, got 1 and 1"),
         (lambda: log_uniform(0, 1), "LogUniform.low should be greater than 0, got 0"),
         (lambda: int_uniform(0.5, 2), "IntUniform.low should be a whole number, got 0.5"),
+        (lambda: logit_uniform(0.9, 1), "LogitUniform.high should be less than 1, got 1"),
+        (lambda: logit_uniform(0, 0.9), "LogitUniform.low should be greater than 0, got 0"),
         (lambda: grid(), "Grid.values"),
         (lambda: PPO_ON_CARTPOLE.search(epochs=grid(1, 2, 1)), "the axis of agent.epochs holds 1 twice"),
         (lambda: PPO_ON_CARTPOLE.search(agent=choice(Random(), Random())), "the axis of agent holds {'kind'"),
@@ -145,3 +151,112 @@ def test_what_a_grid_would_meet_only_at_one_point_is_refused_with_that_point() -
     search = PPO_ON_CARTPOLE.search(minibatch=grid(64, 60)).build()
     with pytest.raises(SpecError, match=r"does not divide.*\(in cartpole/ppo-grid, at agent\.minibatch = 60\)"):
         list(expand(search))
+
+
+HOPPER = experiment("hopper").env(MuJoCo("Hopper-v5")).frames(1e5)
+
+
+def test_an_agent_that_is_an_axis_needs_no_other() -> None:
+    made = HOPPER.search(agent=grid(SAC(), PPO()), gamma=grid(0.9, 0.99)).build()
+    assert made.name == "hopper/grid"
+    assert [(one.trial.agent.kind, one.trial.agent.gamma) for one in expand(made)] == [
+        ("sac", 0.9),
+        ("sac", 0.99),
+        ("ppo", 0.9),
+        ("ppo", 0.99),
+    ]
+    env = experiment("any").agent(PPO()).frames(1e5).search(env=grid(Classic("CartPole-v1"))).build()
+    assert env.env == Classic("CartPole-v1")
+
+
+def test_conditional_axes_exist_for_one_choice_only() -> None:
+    made = HOPPER.search(
+        when("agent", "sac", tau=grid(0.01, 0.02), lr=grid(1e-3)),
+        when("agent", PPO, {"agent.net.hidden": grid([8], [16])}, lr=grid(1e-4, 1e-5)),
+        agent=grid(SAC(), PPO()),
+    ).build()
+    points = [{**one.differs, "agent": one.trial.agent.kind} for one in expand(made)]
+    assert points == [
+        {"agent": "sac", "agent.tau": 0.01, "agent.lr": 1e-3},
+        {"agent": "sac", "agent.tau": 0.02, "agent.lr": 1e-3},
+        {"agent": "ppo", "agent.net.hidden": [8], "agent.lr": 1e-4},
+        {"agent": "ppo", "agent.net.hidden": [8], "agent.lr": 1e-5},
+        {"agent": "ppo", "agent.net.hidden": [16], "agent.lr": 1e-4},
+        {"agent": "ppo", "agent.net.hidden": [16], "agent.lr": 1e-5},
+    ]
+    assert count(made) == 6
+    assert [one.trial.agent.lr for one in expand(made)][2:4] == [1e-4, 1e-5]
+
+
+def test_conditions_may_be_nested_zipped_and_about_plain_values() -> None:
+    made = PPO_ON_CARTPOLE.search(
+        when("agent.net", "mlp", {"agent.net.layer_norm": grid(True, False)}),
+        when("agent.net.layer_norm", True, zipped(lr=grid(1e-3, 1e-4), clip=grid(0.1, 0.2))),
+        {"agent.net": grid("mlp", "conv")},
+    ).build()
+    assert count(made) == len(list(expand(made))) == 4
+    assert [len(one.differs) for one in expand(made)] == [4, 4, 2, 1]
+
+
+def test_a_sampled_search_leaves_inactive_axes_out() -> None:
+    axes = HOPPER.search(
+        when("agent", "sac", tau=log_uniform(1e-3, 1e-1)),
+        when("agent", "ppo", lam=uniform(0.9, 0.99)),
+        agent=choice(SAC(), PPO()),
+    )
+    for made in (axes.random(20).build(), axes.sobol(20).build(), axes.asha(20).build()):
+        own = {(one.trial.agent.kind, *sorted(one.differs)) for one in expand(made)}
+        assert own == {("sac", "agent", "agent.tau"), ("ppo", "agent", "agent.lam")}
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (
+            lambda: HOPPER.search(when("agent", "ppo", lam=grid(0.9)), agent=choice(SAC(), PPO())).random(),
+            "agent.lam is a grid that depends on agent, which is sampled: make it a choice",
+        ),
+        (
+            lambda: HOPPER.search(when("agent", "ppo", lr=uniform(0, 1)), agent=choice(PPO()), lr=uniform(0, 1)),
+            "agent.lr is an axis twice",
+        ),
+        (
+            lambda: HOPPER.agent(PPO()).search(
+                when("agent.lam", 0.9, gamma=choice(0.5)), when("agent.gamma", 0.5, lam=choice(0.9))
+            ),
+            "agent.gamma depends on itself",
+        ),
+        (lambda: when("agent", "ppo"), "when needs an axis, such as tau=log_uniform(1e-3, 1e-1)"),
+        (
+            lambda: HOPPER.agent(PPO()).search(gamma=uniform(0, 1), frames=choice(10, 20)).asha(),
+            "budget.frames cannot be an axis of asha: its rungs count frames",
+        ),
+        (
+            lambda: HOPPER.agent(PPO()).search(gamma=uniform(0, 1)).asha(seeds=(1, 1, 2, 2, 4, 4)),
+            "asha.seeds = (1, 1, 2, 2, 4, 4) has more entries than there are rungs (4)",
+        ),
+        (
+            lambda: HOPPER.agent(PPO()).search(gamma=uniform(0, 1)).asha(seeds=(2, 1)),
+            "Asha.seeds should not decrease from rung to rung, got (2, 1)",
+        ),
+        (lambda: HOPPER.agent(PPO()).search(gamma=uniform(0, 1)).objective("best"), "Search.objective"),
+        (lambda: HOPPER.objective("median"), ".objective needs axes: call .search(...) first"),
+    ],
+)
+def test_conditions_and_methods_that_make_no_sense_are_refused(make: object, sentence: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        make()
+    assert sentence in caught.value.sentence
+    assert "builders/test_axes.py:" in caught.value.where
+
+
+def test_the_error_of_a_conditional_axis_names_its_own_line() -> None:
+    with pytest.raises(SpecError) as caught:
+        HOPPER.search(
+            when("agent", "sac", tau=log_uniform(1e-3, 1e-1)),
+            when("agent", "ppo", lam=uniform(0.9, 1.99)),
+            agent=choice(SAC(), PPO()),
+        )
+    line = caught.value.__traceback__.tb_lineno
+    assert caught.value.sentence == "agent.lam should be less than or equal to 1, got 1.99"
+    assert caught.value.where.endswith(f":{line + 2}")

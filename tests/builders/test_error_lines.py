@@ -7,7 +7,7 @@ import pytest
 from tests.project import Project
 
 HEAD = """\
-from rldsl import MLP, PPO, Classic, Random, choice, experiment, grid, main, uniform, zipped
+from rldsl import MLP, PPO, Classic, Random, choice, experiment, grid, main, uniform, when, zipped
 
 cartpole = experiment("cartpole").env(Classic("CartPole-v1"))
 """
@@ -31,6 +31,39 @@ MISTAKES = {
         "agent.gamma should be less than or equal to 1, got 1.2",
     ),
     "axis of no field": ("cartpole.agent(PPO()).search(gama=grid(1))", "gama names no field; did you mean gamma?"),
+    "axis of one agent for all": (
+        "cartpole.search(agent=choice(PPO(), Random()), gamma=uniform(0.9, 1))",
+        "agent.gamma is not a field of Random: give its axis for the others alone, as in when('agent', ..., gamma=...)",
+    ),
+    "axis of an agent that lacks it": (
+        "cartpole.search(when('agent', 'random', gamma=grid(1)), agent=choice(PPO(), Random()))",
+        "agent.gamma is not a field of Random",
+    ),
+    "condition on no axis": (
+        "cartpole.agent(PPO()).search(when('agent', 'ppo', gamma=grid(1)))",
+        "when('agent', ...) needs agent to be an axis with choice(...) or grid(...)",
+    ),
+    "condition that never holds": (
+        "cartpole.search(when('agent', 'sac', tau=uniform(0, 1)), agent=choice(PPO(), Random()))",
+        "agent is never 'sac'; its values: ppo, random",
+    ),
+    "no such optimizer": (
+        "cartpole.agent(PPO()).search(gamma=uniform(0.9, 1)).nevergrad('NGOptt')",
+        "Nevergrad has no optimizer 'NGOptt'; did you mean NGOpt or ",
+    ),
+    "an optimizer that takes one trial at a time": (
+        "cartpole.agent(PPO()).search(gamma=uniform(0.9, 1)).nevergrad('Cobyla')",
+        "Nevergrad's Cobyla takes one trial at a time: set parallel=1, got 4",
+    ),
+    "no method": (
+        "cartpole.agent(PPO()).frames(1e5).search(gamma=uniform(0.9, 1)); wrong.build()",
+        "the search over agent.gamma needs a method that samples its trials: .random(trials=16), .sobol(trials=16), "
+        '.nevergrad("NGOpt", trials=16) or .asha(trials=16)',
+    ),
+    "a rung beyond the budget": (
+        "cartpole.agent(PPO()).frames(1e5).search(gamma=uniform(0.9, 1)).asha(grace=1e6)",
+        "asha.grace = 1,000,000 should be less than the budget of 100,000 frames",
+    ),
     "zipped": ("zipped(a=grid(1), b=grid(1, 2))", "zipped takes axes of one length: a has 1, b has 2"),
     "not complete": (
         "cartpole.build()",

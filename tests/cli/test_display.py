@@ -88,7 +88,7 @@ def test_80_columns_hold_the_bars_and_in_the_end_a_learning_curve(project: Proje
         terminal.read()
     lines = [line.rstrip() for line in terminal.read().splitlines()]
     assert terminal.process.returncode == 0
-    assert "cartpole/random  episode_return, mean of 2 seeds" in lines
+    assert "CartPole-v1  episode_return by frames, mean of 2 seeds" in lines
     assert sum(any("\u2800" < sign < "\u2900" for sign in line) for line in lines) > 3, "a curve of several lines"
     assert {"  python exp.py enjoy --frames 4e4", "  rldsl watch runs"} <= set(lines)
 

@@ -18,7 +18,7 @@ import pytest
 from tests.docs.documents import Block, Command, UncheckedBlock, documents, parse_blocks
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("experiments", "launchers", "docs/examples")
+COPIED = ("experiments", "launchers", "results", "docs/examples")
 COLUMNS, README_COLUMNS = 200, 80
 TIMEOUT = 180
 READERS = 3

@@ -27,7 +27,8 @@ ATARI = (
 
 @pytest.mark.parametrize("file", FILES)
 def test_a_file_trains(project: Project, file: str) -> None:
-    train(project, file, 2048, *short_agents(rollout=64, updates_per_frame=0.01))
+    learns = not file.endswith("random_policy.py")
+    train(project, file, 2048, *(short_agents(rollout=64, updates_per_frame=0.01) if learns else ()))
 
 
 @pytest.mark.parametrize("games", ATARI, ids=["five", "five more"])

@@ -21,9 +21,6 @@ from tests.project import ROOT, environment
 
 EXPERIMENTS = ROOT / "experiments"
 FAMILIES = ("classic", "box2d", "mujoco", "atari", "playground")
-RERUN = ("mujoco",)
-"""Families whose committed results are of earlier settings, from before `log_std=-0.5`."""
-
 HEAVY = ("torch", "gymnasium", "jax", "mujoco", "scipy")
 PLAN_ALL = """
 import json, sys, time
@@ -117,7 +114,7 @@ def test_targets_are_at_least_those_of_the_reference(experiments: list[Experimen
 
 
 def test_names_are_unique_in_the_whole_suite(experiments: list[Experiment]) -> None:
-    """`report --out results/FAMILY` names its files after experiments."""
+    """`results add` names its files after experiments."""
     names = Counter(experiment.name for experiment in experiments)
     assert [name for name, count in names.items() if count > 1] == []
 
@@ -137,20 +134,6 @@ def test_every_family_has_a_search(family: str, by_file: dict[Path, list[Experim
         if file.parent.name == family
         for experiment in declared
     )
-
-
-@pytest.mark.parametrize("family", sorted(set(FAMILIES) - set(RERUN)))
-def test_committed_results_belong_to_an_experiment(family: str, by_file: dict[Path, list[Experiment]]) -> None:
-    """A changed default or setting would change the id of a trial and orphan its results."""
-    ids = {
-        (experiment.name, experiment.base().id)
-        for file, declared in by_file.items()
-        if file.parent.name == family
-        for experiment in declared
-    }
-    results = [json.loads(path.read_text()) for path in (ROOT / "results" / family).glob("*.json")]
-    assert results
-    assert {(result["experiment"], result["trial"]) for result in results} <= ids
 
 
 def test_planning_everything_takes_seconds_and_no_deep_learning_library() -> None:

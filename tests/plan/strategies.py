@@ -38,6 +38,7 @@ from rldsl.spec.net import Activation, Init
 from rldsl.spec.search import (
     Asha,
     Choice,
+    Condition,
     Dimension,
     Exhaustive,
     Grid,
@@ -182,11 +183,24 @@ OF_PPO = (
 )
 
 
+NORMALIZES = Condition("agent.normalize_rewards", True)
+CONDITIONAL = tuple(
+    (
+        Dimension(paths=("agent.max_grad_norm",), axis=Grid((1.0, 2.0)), when=NORMALIZES),
+        Dimension(paths=("agent.normalize_rewards",), axis=parent),
+    )
+    for parent in (Grid((True, False)), Grid((False, True)))
+)
+"""Axes of which the first exists only for a value of the second."""
+
+
 @st.composite
 def searches(draw: st.DrawFn, agent: Agent) -> Search:
     menu = [*OF_ANY, *(OF_PPO if isinstance(agent, PPO) else ())]
     chosen = draw(st.lists(st.sampled_from(range(len(menu))), min_size=1, max_size=3, unique=True))
     dimensions = tuple(draw(menu[index]) for index in chosen)
+    if isinstance(agent, PPO) and draw(st.booleans()):
+        dimensions += draw(st.sampled_from(CONDITIONAL))
     return Search(
         dimensions=dimensions,
         method=draw(methods(dimensions)),

@@ -116,7 +116,7 @@ def test_the_page_has_scores_seeds_reference_missing_and_rejected(benchmark: Ben
     page = ReportFiles(benchmark, tmp_path / "results", tmp_path / "BENCHMARKS.md").texts()[tmp_path / "BENCHMARKS.md"]
     assert "| CartPole-v1 | PPO | cartpole/ppo | below | 100.0 | 75.2 .. 124.8 | 100.0, 90.0, 110.0 | 3 |" in page
     assert "[data](results/classic/cartpole-ppo.json)" in page
-    assert "1. PPO in CartPole-v1, 200k frames, 4 seeds, training, last 100 log points: SLM-Lab v5" in page
+    assert "1. PPO in CartPole-v1, 100k frames, 1 seed, final evaluation: rl-baselines3-zoo" in page
     assert "- Acrobot-v1: acrobot/ppo" in page
     assert "| cartpole/b | seed 3 is missing |" in page
     assert "![Learning curves in CartPole-v1](results/plots/classic-cartpole-v1.svg)" in page
@@ -132,6 +132,16 @@ def test_all_files_are_the_same_for_the_same_results(benchmark: Benchmark, tmp_p
     assert set(written[0]) == names | {"classic-cartpole-v1.svg", "classic-cartpole-v1.png"}
 
 
+def test_a_random_policy_alone_is_not_drawn(result: Result, tmp_path: Path) -> None:
+    trial = cartpole_entry(3).trial.with_(agent=Random())
+    baseline = Entry("cartpole/random", trial, (0, 1, 2), None)
+    scored = replace(result, experiment="cartpole/random", trial=trial.id, spec=trial.data())
+    alone, both = make_benchmark([baseline], [scored]), make_benchmark([baseline, cartpole_entry(3)], [scored, result])
+    assert not ReportFiles(alone, tmp_path, tmp_path / "x.md").figures()
+    ((_, panel),) = ReportFiles(both, tmp_path, tmp_path / "x.md").figures().values()
+    assert [line.label for line in panel.lines] == ["cartpole/random", "cartpole/ppo"]
+
+
 def test_tables_for_programs(benchmark: Benchmark, tmp_path: Path) -> None:
     ReportFiles(benchmark, tmp_path / "out", tmp_path / "out" / "BENCHMARKS.md").write()
     first, second, third = csv.DictReader((tmp_path / "out" / "benchmarks.csv").read_text().splitlines())
@@ -140,7 +150,7 @@ def test_tables_for_programs(benchmark: Benchmark, tmp_path: Path) -> None:
     assert third["rejections"] == "seed 3 is missing"
     data = json.loads((tmp_path / "out" / "benchmarks.json").read_text())
     (row,) = data["rows"]
-    assert row["reference"]["protocol"] == "training, last 100 log points"
+    assert row["reference"]["protocol"] == "final evaluation"
     assert row["final_strength"] == pytest.approx(100.0 - row["random"])
     assert data["missing"] == ["acrobot/ppo"]
     assert data["rejected"] == {"cartpole/b": ["seed 3 is missing"]}

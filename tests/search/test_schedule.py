@@ -7,14 +7,13 @@ import math
 import random
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rldsl import PPO, Classic, experiment, uniform
 from rldsl.search.history import History
 from rldsl.search.objective import Objective
-from rldsl.search.schedule import Finished, Promote, Schedule, StartNew, Wait, decide, rung_frames, schedule_of
+from rldsl.search.schedule import Finished, Promote, Schedule, StartNew, Wait, decide, schedule_of
 from rldsl.spec.budget import SEARCH_SEEDS_FROM
 from tests.search.reference_asha import ReferenceAsha, ReferenceStopping
 
@@ -244,19 +243,6 @@ def test_a_search_can_be_extended() -> None:
     assert decide(history, make(3)) == StartNew(2)
 
 
-@pytest.mark.parametrize(
-    ("grace", "eta", "budget", "frames"),
-    [
-        (100, 3, 1000, (100, 300, 900, 1000)),
-        (100, 3, 900, (100, 300, 900)),
-        (100, 2, 100, (100,)),
-        (5000, 2, 100, (100,)),
-    ],
-)
-def test_rungs_count_frames_up_to_the_budget(grace: int, eta: int, budget: int, frames: tuple[int, ...]) -> None:
-    assert rung_frames(grace, eta, budget) == frames
-
-
 def test_the_schedule_of_an_experiment() -> None:
     base = experiment("x").env(Classic("CartPole-v1")).agent(PPO()).frames(1e4).seeds(2)
     search = base.search(gamma=uniform(0.9, 0.99))
@@ -266,3 +252,8 @@ def test_the_schedule_of_an_experiment() -> None:
     schedule = schedule_of(search.asha(trials=7, grace=1e3, eta=3).build())
     assert (schedule.trials, schedule.frames, schedule.min_results) == (7, (1000, 3000, 9000, 10_000), 6)
     assert schedule.until(2) == 9000 and schedule.until(3) is None
+    schedule = schedule_of(search.asha(trials=7, eta=4, seeds=(1, 2), min_results=1).build())
+    assert schedule.frames == (1000, 4000, 10_000) and schedule.min_results == 4, "at least eta"
+    first, second = SEARCH_SEEDS_FROM, SEARCH_SEEDS_FROM + 1
+    assert schedule.seeds == ((first,), (first, second), (first, second)), "the same for every trial"
+    assert schedule_of(search.nevergrad(trials=9, parallel=3).build()).parallel == 3

@@ -119,7 +119,10 @@ class Lab:
         until(lambda: not set(jobs or self.jobs) & set(self.cluster.queue()), 180)
 
     def pid(self, seed: int = 0) -> int:
-        return int(json.loads((self.seed(seed) / "alive.json").read_text())["pid"])
+        return self.pid_of(self.seed(seed))
+
+    def pid_of(self, session: Path) -> int:
+        return int(json.loads((session / "alive.json").read_text())["pid"])
 
     def cancel_all(self) -> None:
         if live := set(self.jobs) & set(self.cluster.queue()):

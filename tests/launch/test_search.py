@@ -1,0 +1,120 @@
+"""Searches on this machine, with real processes: packs, failures, what is on disk already, one driver at a time."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from rldsl.store.search_dir import SearchDir
+from tests.launch.coin import directory, journal, write
+from tests.project import Project, events, until
+
+
+def members(project: Project) -> list[list[int]]:
+    """The sizes of the packs that each session was trained in."""
+    return [[event["members"] for event in events(one) if event["event"] == "started"] for one in project.sessions]
+
+
+def test_a_random_search_trains_packs_and_a_second_command_does_nothing(project: Project) -> None:
+    write(project, "random(trials=6)", parallel=2)
+    ran = project.python("exp.py", "search")
+    assert ran.returncode == 0, ran.stderr
+    assert members(project) == [[3]] * 6, "split evenly over two processes"
+    happened = journal(project)
+    assert sorted(one["trial"] for one in happened if one["event"] == "finished") == list(range(6))
+    again = project.python("exp.py", "search")
+    assert again.returncode == 0 and journal(project) == happened and members(project) == [[3]] * 6
+
+    write(project, "random(trials=8)", parallel=2)
+    assert project.python("exp.py", "search").returncode == 0
+    assert journal(project)[: len(happened)] == happened, "more trials continue the same search"
+    assert len(project.sessions) == 8
+
+
+def test_packs_of_a_promotion_shrink_and_seeds_are_added(project: Project) -> None:
+    write(project, "asha(trials=4, grace=100, eta=2, min_results=4, seeds=(1, 2))")
+    assert project.python("exp.py", "search").returncode == 0
+    started = [(one["trial"], one["rung"]) for one in journal(project) if one["event"] == "started"]
+    assert started[:4] == [(0, 0), (1, 0), (2, 0), (3, 0)] and {rung for _, rung in started} == {0, 1, 2}
+    promoted = {trial for trial, rung in started if rung == 1}
+    assert len(promoted) == 2 and len([one for one in started if one[1] == 2]) == 1
+    sizes = sorted(members(project))
+    assert sizes == sorted([[4], [4], [4, 2], [4, 2, 2], [2], [2, 2]]), "the second seed starts at frame 0"
+    states = [events(one)[-1]["event"] for one in project.sessions]
+    assert sorted(states) == ["done"] * 2 + ["paused"] * 4
+
+
+def test_failed_trials_are_told_apart_and_the_search_continues(project: Project) -> None:
+    write(project, "random(trials=8)", "uniform(0.0, 1.0)")
+    ran = project.python("exp.py", "search")
+    assert ran.returncode == 0, ran.stderr
+    suggested = {one["trial"]: one["point"]["agent.p"] for one in journal(project) if one["event"] == "suggested"}
+    failed = {one["trial"]: one["reason"] for one in journal(project) if one["event"] == "failed"}
+    finished = {one["trial"] for one in journal(project) if one["event"] == "finished"}
+    assert {trial for trial, p in suggested.items() if p > 0.9 or p < 0.1} == failed.keys() != set()
+    assert finished == suggested.keys() - failed.keys(), "a trial that crashes does not take its pack along"
+    for trial, reason in failed.items():
+        assert ("is lost" if suggested[trial] > 0.9 else "diverged") in reason
+
+
+def test_an_error_of_all_trials_stops_the_search_and_is_said_once(project: Project) -> None:
+    write(project, "random(trials=8)", "uniform(0.91, 1.0)")
+    ran = project.python("exp.py", "search")
+    assert ran.returncode == 1
+    assert "stopped: the first 3 trials failed with the same error: RuntimeError: the coin of" in ran.stdout
+    assert ran.stdout.count("Traceback") == 0
+    fixed = (project.root / "coin.py").read_text().replace("raise RuntimeError", "print")
+    (project.root / "coin.py").write_text(fixed)
+    again = project.python("exp.py", "search")
+    assert again.returncode == 1, "failed trials are not tried again unasked"
+    ran = project.python("exp.py", "search", "--retry-failed")
+    assert ran.returncode == 0, ran.stdout
+    assert {one["trial"] for one in journal(project) if one["event"] == "finished"} == set(range(8))
+
+
+@pytest.mark.parametrize(("options", "more"), [(["--fail-fast"], ""), ([], ", max_failures=1")])
+def test_a_failure_can_stop_the_search(project: Project, options: list[str], more: str) -> None:
+    write(project, f"random(trials=12{more})", "choice(0.05, 0.5)")
+    ran = project.python("exp.py", "search", *options)
+    assert ran.returncode == 1 and "diverged: its parameters are not finite any more" in ran.stdout
+    ended = [one for one in journal(project) if one["event"] in ("finished", "failed")]
+    assert 0 < len(ended) < 12
+
+
+def test_sessions_on_disk_are_not_trained_again(project: Project) -> None:
+    write(project, "asha(trials=4, grace=100, eta=2, min_results=4, seeds=(1, 2))")
+    assert project.python("exp.py", "search").returncode == 0
+    first, sizes = journal(project), members(project)
+    (directory(project) / "journal.jsonl").unlink()
+    assert project.python("exp.py", "search").returncode == 0
+    assert members(project) == sizes, "no process was started"
+    results = [one for one in first if one["event"] == "finished"]
+    assert [one for one in journal(project) if one["event"] == "finished"] == results
+
+
+def test_a_second_driver_is_refused(project: Project) -> None:
+    write(project, "random(trials=2)")
+    assert project.python("exp.py", "search").returncode == 0
+    search = SearchDir(directory(project))
+    with search.claim():
+        assert search.running
+        ran = project.python("exp.py", "search")
+    assert ran.returncode == 2
+    assert ran.stderr.startswith(f"error: the search {search.path.name} is already running on ")
+    assert ran.stderr.count("\n") == 1 and not search.running
+
+
+def test_ctrl_c_checkpoints_and_the_same_command_continues(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COIN_SLEEP", "0.01")
+    write(project, "random(trials=4)")
+    process = project.start("exp.py", "search")
+    until(lambda: any(event["event"] == "checkpoint" for one in project.sessions for event in events(one)))
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130 and "stopped; nothing is lost" in said and "continues" in said
+    assert {events(one)[-1]["event"] for one in project.sessions} == {"stopped"}
+    assert not any(one["event"] in ("finished", "failed") for one in journal(project))
+    monkeypatch.setenv("COIN_SLEEP", "0")
+    assert project.python("exp.py", "search").returncode == 0
+    assert [one["trial"] for one in journal(project) if one["event"] == "finished"] == [0, 1, 2, 3]
