@@ -1,7 +1,7 @@
 """Searches whose driver and workers are killed at random moments: they continue as if nothing had happened.
 
-`RLDSL_KILLS=20 pytest -s tests/launch/test_search_kills.py` kills each method 20 times and says whom; by default the two
-methods whose decisions depend on results are killed three times.
+`RLDSL_KILLS=20 pytest -s tests/launch/test_search_kills.py` kills each method 20 times and says whom; by default the
+two methods whose decisions depend on results are killed three times.
 """
 
 from __future__ import annotations
