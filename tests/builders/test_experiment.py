@@ -58,6 +58,8 @@ def calls() -> list[tuple[str, object]]:
         ("search", lambda: (base, base.search(gamma=uniform(0.1, 0.2)).random())),
         ("random", lambda: (base, base.random(7))),
         ("sobol", lambda: (base, base.sobol(7))),
+        ("narrow", lambda: (base, base.narrow(7))),
+        ("validate", lambda: (base, base.validate(7))),
         ("objective", lambda: (base, base.objective("median"))),
         ("asha", lambda: (base, base.asha(7, grace=7))),
         ("nevergrad", lambda: (base, base.nevergrad(trials=7))),
