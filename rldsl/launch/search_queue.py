@@ -110,12 +110,12 @@ class QueueSearchBackend:
                     self._packs[planned.id] = (SessionDir(self.runs / planned.directory), until)
 
     def _poll_directories(self) -> list[Ended]:
-        """Sessions that have failed or have nothing left to train."""
+        """Sessions that have failed, not before their job was submitted, or that have nothing left to train."""
         states = {id: directory.read_state() for id, (directory, _) in self._packs.items()}
         return [
             self._end(id)
             for id, state in states.items()
-            if state.state == "failed" or state.reached(self._packs[id][1])
+            if state.last_event == state.state == "failed" or state.reached(self._packs[id][1])
         ]
 
     def _poll_queue(self) -> list[Ended]:
