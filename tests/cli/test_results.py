@@ -134,7 +134,9 @@ def test_a_report_of_some_results_leaves_the_others_alone(trained: Project) -> N
     assert "no experiment has this name" not in added.stdout
     other = trained.rldsl("audit", "some/results", "--only", "untrained", "--experiments", "experiments")
     assert other.stdout == "0 results: 0 accepted, 0 rejected\n1 experiment without a result\n"
-    report = trained.rldsl("report", "some/results", "--only", "random", "--experiments", "experiments", "--out", "part")
+    report = trained.rldsl(
+        "report", "some/results", "--only", "random", "--experiments", "experiments", "--out", "part"
+    )
     assert report.returncode == 0, report.stderr
     assert "untrained" not in (trained.root / "part" / "BENCHMARKS.md").read_text()
     assert trained.rldsl("report", "some/results", "--only", "random", "--experiments", "experiments").returncode == 0
