@@ -19,6 +19,7 @@ DISTRIBUTIONS = {
     "gin": "gin-config",
     "mujoco_playground": "playground",
     "pydantic_core": "pydantic",  # pydantic requires one exact version of it
+    "sklearn": "scikit-learn",
     "yaml": "pyyaml",
 }
 """Distributions that are not named like the module that they provide."""

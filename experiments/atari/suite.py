@@ -29,7 +29,7 @@ ppo_search = (
     breakout.agent(PPO_OF["Breakout"])
     .frames(1e7)
     .search({"agent.lr.start": log_uniform(1e-4, 1e-3)}, lam=uniform(0.6, 0.98), entropy=log_uniform(1e-3, 3e-2))
-    .asha(trials=16, grace=1e6, eta=3)
+    .asha(trials=16)
 )
 
 if __name__ == "__main__":

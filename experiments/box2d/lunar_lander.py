@@ -5,7 +5,7 @@ The settings of PPO and of prioritized replay were chosen on seeds 0 to 3; the b
 
 from box2d_settings import A2C_OF, CROSSQ_OF, DQN_OF, PPO_OF, SAC_OF
 
-from rldsl import Box2D, Prioritized, experiment, log_uniform, main, uniform
+from rldsl import Box2D, Prioritized, experiment, log_uniform, logit_uniform, main, uniform
 
 lunar_lander = (
     experiment("lunar-lander")
@@ -28,10 +28,10 @@ sac = lunar_lander.agent(SAC_OF["LunarLander-v3"])
 crossq = lunar_lander.agent(CROSSQ_OF["LunarLander-v3"])
 a2c_search = a2c.search(
     {"agent.lr.start": log_uniform(3e-4, 3e-3), "agent.critic_lr.start": log_uniform(1e-3, 1e-2)},
-    gamma=uniform(0.98, 0.999),
+    gamma=logit_uniform(0.98, 0.999),
     lam=uniform(0.9, 1.0),
     entropy=log_uniform(1e-5, 1e-2),
-).asha(trials=32, grace=5e4, eta=3)
+).asha(trials=32)
 
 if __name__ == "__main__":
     main(ppo, a2c, dqn, ddqn_per, sac, crossq, a2c_search)

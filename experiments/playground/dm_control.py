@@ -6,7 +6,7 @@ dm-control-cartpole-balance/ppo-constant-lr  with another variant of the family'
 
 from playground_settings import DM_CONTROL, PPO_OF, kebab
 
-from rldsl import Playground, experiment, log_uniform, main, uniform
+from rldsl import Playground, experiment, log_uniform, logit_uniform, main, uniform
 
 TARGETS = {
     "AcrobotSwingup": 220,
@@ -48,8 +48,8 @@ for name, target in TARGETS.items():
 cheetah = experiment("dm-control-cheetah-run").env(Playground("CheetahRun", num_envs=2048)).frames(1e8).log_every(1e5)
 ppo_search = (
     cheetah.agent(PPO_OF["CheetahRun"])
-    .search({"agent.lr.start": log_uniform(3e-4, 3e-3)}, gamma=uniform(0.97, 0.999), clip=uniform(0.1, 0.4))
-    .asha(trials=16, grace=1e7, eta=3)
+    .search({"agent.lr.start": log_uniform(3e-4, 3e-3)}, gamma=logit_uniform(0.97, 0.999), clip=uniform(0.1, 0.4))
+    .asha(trials=16)
 )
 
 if __name__ == "__main__":

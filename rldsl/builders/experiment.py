@@ -195,9 +195,10 @@ class ExperimentBuilder:
     ) -> ExperimentBuilder:
         """Samples trials and promotes the best 1/eta of each rung, resuming them from their checkpoints.
 
-        The first rung is at `grace` frames (10% of the budget); rungs grow by `eta`. `seeds=(1, 2, 4)` trains more
-        seeds of a trial on higher rungs. A rung needs `min_results` results (2 * eta) before its best are promoted; a
-        trial's value is the mean of its `last` log points. With `stopping`, trials are stopped instead of paused.
+        The first rung is at `grace` frames and each further one at `eta` times as many; by default they are at budget /
+        eta^k frames, the first at 10% of the budget or somewhat more. `seeds=(1, 2, 4)` trains more seeds of a trial on
+        higher rungs. A rung needs `min_results` results (2 * eta) before its best are promoted; a trial's value is the
+        mean of its `last` log points. With `stopping`, trials are stopped instead of paused.
         """
         settings = {"grace": grace, "eta": eta, "seeds": seeds, "stopping": stopping, "sampler": sampler}
         settings |= {"min_results": min_results, "last": last, "trials": trials, "seed": seed}

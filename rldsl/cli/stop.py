@@ -19,9 +19,7 @@ from rldsl.store.errors import StoreError
 
 def stop(chosen: Sequence[Overridden], runs: Path, only: Sequence[str] = ()) -> None:
     """Stops searches and sessions of experiments and prints what was done."""
-    problems = _stop_searches([one for one in chosen if one.experiment.sampled], runs, only)
-    if problems:
-        raise StoreError("; ".join(problems))
+    stopped = _stop_searches([one for one in chosen if one.experiment.sampled], runs, only)
     result = stop_sessions(started_plan(chosen, runs), Existing(runs), only)
     for sentence in (*result.problems, *result.refusals):
         echo(escape(sentence))
@@ -29,12 +27,12 @@ def stop(chosen: Sequence[Overridden], runs: Path, only: Sequence[str] = ()) -> 
         others = f", and with them {', '.join(result.others)}" if result.others else ""
         cancelled = f"{count(result.jobs, 'job')} of {count(result.sessions, 'session')}"
         echo(f"cancelled {cancelled}{others}; `resume` continues")
-    if result.asked or not result.jobs:
+    if result.asked or not (result.jobs or stopped):
         echo(f"asked {count(result.asked, 'session')} to checkpoint and stop; `resume` continues")
 
 
-def _stop_searches(searches: Sequence[Overridden], runs: Path, only: Sequence[str]) -> list[str]:
-    """Stops what drives the searches, before their sessions: it would start them again."""
+def _stop_searches(searches: Sequence[Overridden], runs: Path, only: Sequence[str]) -> bool:
+    """Stops what drives the searches, before their sessions: it would start them again. Returns whether it did."""
     queues = Queues(runs)
     driven = [state for state in search_states(searches, queues) if state.driver.description]
     trials = {row.id for one in searches for row in started_plan([one], runs).rows()} if driven and only else set()
@@ -42,9 +40,11 @@ def _stop_searches(searches: Sequence[Overridden], runs: Path, only: Sequence[st
         if {name, name.rpartition("-s")[0]} & trials:
             raise SpecError(f"{name} belongs to a search, which would start it again: stop the search with --only")
     if only:
-        return []
+        return False
     problems = [(state.name, stop_driver(state.driver, queues)) for state in driven]
     for name, problem in problems:
         if problem is None:
             echo(f"stopped the driver of the search {name}; `resume` continues")
-    return [problem for _, problem in problems if problem is not None]
+    if remaining := [problem for _, problem in problems if problem is not None]:
+        raise StoreError("; ".join(remaining))
+    return bool(problems)

@@ -32,6 +32,8 @@ class JobRecord:
     directories: tuple[str, ...] = ()
     """The directories of the sessions, relative to the run directory."""
     experiment: str = ""
+    until: int | None = None
+    """The frame at which its sessions pause; None: they train to the end."""
     search: str = ""
     """The directory of the search, relative to the run directory, if the job is its driver."""
 
@@ -80,7 +82,7 @@ def newest_drivers(records: Sequence[JobRecord]) -> dict[str, JobRecord]:
 def record_of(job: Job, job_id: str, submission: str, launcher: Launcher, runs: Path) -> JobRecord:
     """The record of a job that its queue has accepted."""
     directories = tuple(str(path.relative_to(runs.resolve())) for path in job.directories)
-    return JobRecord(launcher.kind, job_id, job.sessions, submission, launcher.data(), directories, job.name)
+    return JobRecord(launcher.kind, job_id, job.sessions, submission, launcher.data(), directories, job.name, job.until)
 
 
 def _parse(line: str) -> JobRecord | None:

@@ -54,13 +54,18 @@ class QueueSearchBackend:
         return max(0, self.workers - len({record.job_id for record in self._records.values()}))
 
     def adopt(self, packs: Sequence[SearchPack]) -> None:
-        """By the records of submitted jobs; raises `QueueUnavailable` if their queue does not answer."""
+        """By the records of submitted jobs; raises `QueueUnavailable` if their queue does not answer.
+
+        A job for an earlier rung may still be about to end: it is not adopted.
+        """
         queues = Queues(self.runs)
         jobs = queues.jobs(planned.id for pack in packs for planned in pack.sessions)
         queues.refuse_errors()
         self._asked = time.monotonic()
         queues.fetch(job.record for job in jobs.values())
-        self._add(packs, {id: job.record for id, job in jobs.items() if job.state.live})
+        until = {planned.id: pack.until for pack in packs for planned in pack.sessions}
+        live = {id: job.record for id, job in jobs.items() if job.state.live}
+        self._add(packs, {id: record for id, record in live.items() if record.until == until[id]})
 
     def start(self, plan: Path, packs: Sequence[SearchPack]) -> None:
         """Submits a job for each pack. Those that the queue refuses are submitted again later, but the first ones."""
@@ -105,12 +110,12 @@ class QueueSearchBackend:
                     self._packs[planned.id] = (SessionDir(self.runs / planned.directory), until)
 
     def _poll_directories(self) -> list[Ended]:
-        """Sessions that have failed or have nothing left to train."""
+        """Sessions that have failed, not before their job was submitted, or that have nothing left to train."""
         states = {id: directory.read_state() for id, (directory, _) in self._packs.items()}
         return [
             self._end(id)
             for id, state in states.items()
-            if state.state == "failed" or state.reached(self._packs[id][1])
+            if state.last_event == state.state == "failed" or state.reached(self._packs[id][1])
         ]
 
     def _poll_queue(self) -> list[Ended]:

@@ -1,9 +1,9 @@
 """How much each axis of a search matters, estimated with a random forest.
 
-A forest (Breiman 2001) predicts the value of a trial from its settings. The importance of an axis is the increase of
-the squared prediction error on held-out trials when the values of that axis are permuted among them, as a share of the
-variance of the values. It is a rough guide: trials are few and noisy, early stopping keeps the good ones, and axes
-that act together share their importance.
+A forest (Breiman 2001) predicts the value or the rank of a trial from its settings. The importance of an axis is the
+increase of the squared prediction error on held-out trials when the values of that axis are permuted among them, as a
+share of the variance of what is predicted. It is a rough guide: trials are few and noisy, and axes that act together
+share their importance.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def estimate_importance(columns: Mapping[str, Sequence[float]], values: Sequence
     y = np.asarray(values, dtype=np.float64)
     if y.size < least_trials(len(columns)) or not y.std() > 0:
         return None
-    x = np.stack([np.asarray(column, dtype=np.float64) for column in columns.values()], axis=1)
+    x = np.stack([_filled(column) for column in columns.values()], axis=1)
     increase, error = np.zeros(len(columns)), 0.0
     for train, held_out in KFold(FOLDS, shuffle=True, random_state=0).split(x):
         forest = RandomForestRegressor(TREES, random_state=0).fit(x[train], y[train])
@@ -69,3 +69,10 @@ def estimate_importance(columns: Mapping[str, Sequence[float]], values: Sequence
     shares = {name: max(0.0, float(share)) for name, share in zip(columns, increase / variance, strict=True)}
     ordered = dict(sorted(shares.items(), key=lambda item: -item[1]))
     return Importance(ordered, 1 - error / variance, y.size)
+
+
+def _filled(column: Sequence[float]) -> Floats:
+    """The column with its median in the gaps. Gaps would tell what the parent of a conditional axis is."""
+    x = np.asarray(column, dtype=np.float64)
+    known = x[~np.isnan(x)]
+    return np.where(np.isnan(x), np.median(known) if known.size else 0.0, x)

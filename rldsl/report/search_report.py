@@ -60,8 +60,7 @@ class SearchReport:
     frames_unstopped: int
     """Frames if all trials that were started had trained to the end."""
     importance: Importance | None
-    importance_rung: int
-    """The rung whose values the importance was estimated from."""
+    """Of the axes for the value of a trial; with rungs, for its rank on the leaderboard."""
     front: Sequence[RankedTrial]
     """The Pareto front: trials of which no other is both better and faster, fastest first."""
 
@@ -92,7 +91,6 @@ class SearchReport:
             "frames_without_early_stopping": self.frames_unstopped,
             "importance": self.importance and dict(self.importance.axes),
             "importance_explains": self.importance and self.importance.explained,
-            "importance_rung": self.importance_rung,
             "pareto_front": [row.number for row in self.front],
         }
 
@@ -106,7 +104,6 @@ def search_report(experiment: Experiment, history: History) -> SearchReport:
     }
     rows, columns = leaderboard(history, experiment), axis_columns(experiment, history)
     started = [trial for trial in history.trials if trial.started is not None]
-    rung, importance = _importance(columns, curves, schedule)
     return SearchReport(
         experiment=experiment,
         rows=rows,
@@ -115,8 +112,7 @@ def search_report(experiment: Experiment, history: History) -> SearchReport:
         rungs=[_rung(rung, history, curves, schedule) for rung in range(schedule.rungs)],
         frames=sum(_frames(schedule, trial.reached) for trial in started),
         frames_unstopped=len(started) * _frames(schedule, schedule.rungs - 1),
-        importance=importance,
-        importance_rung=rung,
+        importance=_importance(columns, rows, schedule.rungs),
         front=pareto_front(rows, schedule.objective.maximize),
     )
 
@@ -193,16 +189,9 @@ def _listed(one: Any) -> str:
     return ", ".join(map(shown, one)) if isinstance(one, list) else shown(one)
 
 
-def _importance(
-    columns: Sequence[AxisColumn], curves: Mapping[int, Mapping[int, float]], schedule: Schedule
-) -> tuple[int, Importance | None]:
-    """Estimated at the highest rung that enough trials have reached, at the first one if there is none."""
-    reached = [
-        [number for number, curve in curves.items() if not math.isnan(curve.get(rung, math.nan))]
-        for rung in range(schedule.rungs)
-    ]
-    enough = [rung for rung, trials in enumerate(reached) if len(trials) >= least_trials(len(columns))]
-    rung = max(enough, default=0)
-    numbers = reached[rung]
-    positions = {column.label: [column.positions.get(number, math.nan) for number in numbers] for column in columns}
-    return rung, estimate_importance(positions, [curves[number][rung] for number in numbers])
+def _importance(columns: Sequence[AxisColumn], rows: Sequence[RankedTrial], rungs: int) -> Importance | None:
+    """With rungs, ranks are predicted: values at different rungs are not comparable, and the last has only the best."""
+    known = [row for row in rows if row.value is not None and row.state != "failed"]
+    positions = {column.label: [column.positions.get(row.number, math.nan) for row in known] for column in columns}
+    targets = [float(rank) for rank, _ in enumerate(known)] if rungs > 1 else [row.value or 0.0 for row in known]
+    return estimate_importance(positions, targets)

@@ -50,9 +50,9 @@ def _importance(report: SearchReport) -> str:
     if importance is None:
         return f"Importance of the axes: not estimated, it takes {report.least_trials} trials with different values."
     shares = ", ".join(f"{name} {share:.2f}" for name, share in importance.axes.items())
-    at = f" at rung {report.importance_rung}" if len(report.rungs) > 1 else ""
+    target = "ranks" if len(report.rungs) > 1 else "values"
     trusted = f"it explains {max(0.0, importance.explained):.0%} of the variance of held-out trials"
-    forest = f"a random forest on {count(importance.trials, 'trial')}{at} ({trusted})"
+    forest = f"a random forest on the {target} of {count(importance.trials, 'trial')} ({trusted})"
     return f"Importance of the axes, a rough guide from {forest}: {shares}."
 
 

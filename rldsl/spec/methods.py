@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Annotated, Literal, Self, TypeAlias
 
@@ -19,7 +20,7 @@ COMMON_OPTIMIZERS = frozenset(
 )
 """Optimizers that are known without importing Nevergrad, which takes seconds; all of them take parallel trials."""
 GRACE = 0.1
-"""The first rung of ASHA, as a fraction of the budget, unless `grace` is given."""
+"""The least first rung of ASHA, as a fraction of the budget, unless `grace` is given."""
 
 
 class Method(Kind, frozen=True):
@@ -84,7 +85,9 @@ class Asha(Sampling, frozen=True):
     """
 
     kind: Literal["asha"] = "asha"
-    grace: Count | None = Field(default=None, description="Frames of the first rung; None: 10% of the budget")
+    grace: Count | None = Field(
+        default=None, description="Frames of the first rung; None: budget / eta^k, at least 10% of the budget"
+    )
     eta: Annotated[int, Strict(), Gt(1), BeforeValidator(whole)] = Field(
         default=3, description="Reduction factor: one in eta trials is promoted at each rung"
     )
@@ -110,11 +113,16 @@ class Asha(Sampling, frozen=True):
         return self.min_results or 2 * self.eta
 
     def rungs(self, budget: int) -> tuple[int, ...]:
-        """The frames of each rung: grace, grace * eta, grace * eta^2, ... below the budget, and the budget."""
-        return (*self._below(budget), budget)
+        """The frames of each rung: grace, grace * eta, grace * eta^2, ... below the budget, and the budget.
 
-    def _below(self, budget: int) -> Iterator[int]:
-        frames = self.grace or max(1, round(GRACE * budget))
+        Without `grace` they are budget / eta^k, the first of them the lowest that is at least 10% of the budget.
+        """
+        if self.grace is not None:
+            return (*self._below(budget, self.grace), budget)
+        most = max(1, int(math.log(1 / GRACE, self.eta) + 1e-9))
+        return tuple(sorted({max(1, round(budget / self.eta**power)) for power in range(most + 1)}))
+
+    def _below(self, budget: int, frames: int) -> Iterator[int]:
         while frames < budget:
             yield frames
             frames *= self.eta

@@ -233,7 +233,7 @@ def test_a_sampled_search_leaves_inactive_axes_out() -> None:
         ),
         (
             lambda: HOPPER.agent(PPO()).search(gamma=uniform(0, 1)).asha(seeds=(1, 1, 2, 2, 4, 4)),
-            "asha.seeds = (1, 1, 2, 2, 4, 4) has more entries than there are rungs (4)",
+            "asha.seeds = (1, 1, 2, 2, 4, 4) has more entries than there are rungs (3)",
         ),
         (
             lambda: HOPPER.agent(PPO()).search(gamma=uniform(0, 1)).asha(seeds=(2, 1)),

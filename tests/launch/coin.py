@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import textwrap
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
+from rldsl import Agent
+from rldsl.extend import Fraction, PerMember
 from tests.project import Project
+
+
+class Coin(Agent, frozen=True):
+    """Pushes to the right with a probability; crashes above 0.9, diverges below 0.1."""
+
+    kind: Literal["coin"] = "coin"
+    implementation: ClassVar[str] = "coin:CoinAgent"
+    p: Annotated[Fraction, PerMember] = 0.5
+
 
 AGENT = """
     import os
@@ -34,33 +47,25 @@ AGENT = """
         def reset_diverged(self, member):
             pass
 """
+IMPORTS = """
+from typing import Annotated, ClassVar, Literal
+
+from rldsl import Agent, Classic, Local, choice, experiment, main, uniform
+from rldsl.extend import Fraction, PerMember
+"""
 EXPERIMENT = """
-    from typing import Annotated, ClassVar, Literal
+cartpole = experiment("x").env(Classic("CartPole-v1", num_envs=2)).agent(Coin()).frames(400).log_every(20)
+coin = cartpole.checkpoint_every(40).on(Local(parallel=PARALLEL, members=4))
 
-    from rldsl import Agent, Classic, Local, choice, experiment, main, uniform
-    from rldsl.extend import Fraction, PerMember
-
-
-    class Coin(Agent, frozen=True):
-        '''Pushes to the right with a probability; loses above 0.9, diverges below 0.1.'''
-
-        kind: Literal["coin"] = "coin"
-        implementation: ClassVar[str] = "coin:CoinAgent"
-        p: Annotated[Fraction, PerMember] = 0.5
-
-
-    cartpole = experiment("x").env(Classic("CartPole-v1", num_envs=2)).agent(Coin()).frames(400).log_every(20)
-    coin = cartpole.checkpoint_every(40).on(Local(parallel=PARALLEL, members=4))
-
-    if __name__ == "__main__":
-        main(coin.search(p=AXIS).METHOD)
+if __name__ == "__main__":
+    main(coin.search(p=AXIS).METHOD)
 """
 
 
 def write(project: Project, method: str, axis: str = "uniform(0.1, 0.9)", parallel: int = 1) -> None:
     """Writes `exp.py`, which declares one search."""
     text = EXPERIMENT.replace("METHOD", method).replace("AXIS", axis).replace("PARALLEL", str(parallel))
-    project.write(text)
+    project.write("\n\n".join([IMPORTS, textwrap.dedent(inspect.getsource(Coin)), text]))
     project.write(AGENT, "coin.py")
 
 

@@ -94,8 +94,8 @@ def test_plan_says_what_a_search_will_do(project: Project) -> None:
     shown = [line for line in lines[asha + 1 : asha + 9] if line.startswith("  ") and "gradient" not in line]
     assert shown[0] == "  3 dimensions: gamma, lr, lam"
     assert shown[1].startswith("  1.8M frames if every trial trains to the end, about ")
-    assert shown[2] == "  rung 0: 9 trials to 10k frames, 1 seed each"
-    assert "trials to 30k frames, 2 seeds each" in shown[3]
+    assert shown[2] == "  rung 0: 9 trials to 11.11k frames, 1 seed each"
+    assert "trials to 33.33k frames, 2 seeds each" in shown[3]
     assert "  each trial is chosen from the results so far: none can be listed yet" in lines
     assert "  few trials: 3-4 per dimension are advised, 9 to 12 here" in lines
     assert "repeats: 6 of 8 trials repeat earlier ones" in lines

@@ -24,13 +24,16 @@ def test_noise_is_not_explained() -> None:
     assert found is not None and found.explained < 0.2
 
 
-def test_an_axis_that_is_often_inactive_has_gaps() -> None:
+def test_an_inactive_axis_does_not_take_the_importance_of_the_choice_that_it_depends_on() -> None:
     rng = np.random.default_rng(2)
     agent = rng.integers(0, 2, 80).astype(float)
     only_of_one = np.where(agent == 1, rng.uniform(size=80), math.nan)
-    values = np.where(agent == 1, 5 * only_of_one, 0.0)
-    found = estimate_importance({"agent": agent, "tau": only_of_one, "noise": rng.uniform(size=80)}, values)
-    assert found is not None and found.axes["tau"] > 0.3 and found.axes["noise"] < 0.05
+    columns = {"agent": agent, "tau": only_of_one, "noise": rng.uniform(size=80)}
+    of_the_agent = estimate_importance(columns, 10 * agent + rng.normal(0, 0.5, 80))
+    assert of_the_agent is not None and of_the_agent.axes["agent"] > 1 and of_the_agent.axes["tau"] < 0.1
+    of_the_axis = estimate_importance(columns, np.where(agent == 1, 20 * only_of_one - 10, 0.0))
+    assert of_the_axis is not None and of_the_axis.axes["tau"] > 0.5 and of_the_axis.axes["noise"] < 0.1
+    assert estimate_importance({**columns, "never": [math.nan] * 80}, agent) is not None
 
 
 def test_too_few_trials_or_equal_values_give_no_estimate() -> None:
