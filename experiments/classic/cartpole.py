@@ -20,7 +20,10 @@ from rldsl import (
     RMSprop,
     Sarsa,
     experiment,
+    log_uniform,
+    logit_uniform,
     main,
+    uniform,
 )
 
 cartpole = experiment("cartpole").env(Classic("CartPole-v1", num_envs=4)).seeds(4, first=100).log_every(500).frames(2e5)
@@ -75,8 +78,14 @@ Q_LEARNING = DQN(
 dqn = cartpole.agent(Q_LEARNING.with_(gamma=0.98)).target(400)
 ddqn_per = cartpole.agent(Q_LEARNING.with_(prioritized=Prioritized())).named("cartpole/ddqn-per").target(450)
 sac = cartpole.agent(DISCRETE_SAC.with_(gamma=0.98, n_step=8)).target(420)
+sac_search = sac.search(
+    {"agent.lr.start": log_uniform(3e-4, 3e-3)},
+    gamma=logit_uniform(0.95, 0.995),
+    tau=log_uniform(0.003, 0.1),
+    entropy_ratio=uniform(0.05, 0.5),
+).asha(trials=12, grace=4e4, eta=3, seeds=(1, 2))
 crossq = cartpole.agent(DISCRETE_CROSSQ.with_(gamma=0.98, n_step=8)).target(400)
 random = cartpole.agent(Random())
 
 if __name__ == "__main__":
-    main(ppo, ppo_sil, a2c, reinforce, sarsa, dqn, ddqn_per, sac, crossq, random)
+    main(ppo, ppo_sil, a2c, reinforce, sarsa, dqn, ddqn_per, sac, crossq, random, sac_search)

@@ -12,10 +12,10 @@ crossq = hopper.agent(CROSSQ_OF["Hopper-v5"]).frames(3e6)
 ppo_search = ppo.search(
     {"agent.lr.start": log_uniform(1e-4, 1e-3)},
     gamma=logit_uniform(0.98, 0.999),
-    lam=logit_uniform(0.9, 0.99),
-    entropy=log_uniform(1e-4, 3e-2),
-    log_std=uniform(-2.0, 0.0),
-).asha(trials=20)
+    lam=uniform(0.9, 0.98),
+    entropy=log_uniform(1e-5, 1e-2),
+    log_std=uniform(-1.0, 0.0),
+).asha(trials=16)
 
 hopper_1m = hopper.env(MuJoCo("Hopper-v5", num_envs=4)).frames(1e6).log_every(1e3)
 sac_1m = hopper_1m.agent(SAC_1M_OF["Hopper-v5"]).named("hopper/sac-1m").target(2700)

@@ -60,7 +60,7 @@ class GradientLearner(Learner, Generic[S]):
         self.streams = {name: [stream(seed, name) for seed in context.seeds] for name in STREAMS}
         self.network = self.build_network()
         self.recurrent = self.network.state_size > 0
-        flat = self.network.init(self.streams["init"]).to(self.device)
+        flat = self.initial_parameters().to(self.device)
         compilation = Compilation.choose(context.compute, self.gradient_steps(), self.recurrent)
         self.update = Update(
             self.network.layout,
@@ -76,6 +76,10 @@ class GradientLearner(Learner, Generic[S]):
         self.coefficients = Coefficients(context.specs, context.frames, self.device)
         self.normalization = Normalization(self.spec, context)
         self._metrics = np.full((self.members, len(self.columns)), np.nan, np.float32)
+
+    def initial_parameters(self) -> Tensor:
+        """The network's initial parameters `[M, P]`: each member's from its own RNG."""
+        return self.network.init(self.streams["init"])
 
     @abstractmethod
     def build_network(self) -> Network:

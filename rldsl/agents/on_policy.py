@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -40,6 +40,15 @@ class OnPolicyAgent(GradientLearner[S]):
         """Whether the current observations are the first of an episode."""
         self.rnn_state = torch.zeros(self.members, self.num_envs, self.network.state_size, device=self.device)
         """Recurrent state `[M, N, S]` at the start of the current rollout."""
+
+    def initial_parameters(self) -> Tensor:
+        """Each member starts with its own `log_std`."""
+        flat = super().initial_parameters()
+        values = [spec.log_std for spec in cast("Sequence[OnPolicy]", self.context.specs)]
+        for name, parameter in self.network.layout.views(flat).items():
+            if name.endswith("log_std"):
+                parameter.copy_(torch.tensor(values, dtype=flat.dtype)[:, None, None])
+        return flat
 
     def gradient_steps(self) -> int:
         return self.context.frames // (self.spec.rollout * self.num_envs)

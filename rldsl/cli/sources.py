@@ -33,7 +33,7 @@ class Sources:
     entries: list[Entry] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
     folder: Path | None = None
-    """The results folder, if one was named."""
+    """The results folder, if one was named, with all its results."""
 
     def add(self, source: Path, choice: Choice | None = None) -> None:
         """Adds a source; `choice` has the options for the first one, if it is an experiment file."""
@@ -61,7 +61,7 @@ class Sources:
         if Runs(folder).existing():
             self._add_results(list(trial_results(Runs(folder).sessions())), folder)
         elif files := list(result_files(folder)):
-            self.folder = folder
+            self.folder = None if self.only else folder
             self._add_results([read_result(path) for path in files], folder, everything=True)
         else:
             raise StoreError(f"{folder} contains neither results nor sessions")
@@ -77,11 +77,11 @@ class Sources:
     def _add_results(self, results: list[Result], folder: Path, everything: bool = False) -> None:
         """Adds results with the entries that they are checked against: by name, of the folder of experiments."""
         declared = {entry.experiment: entry for entry in self._declared(folder)}
+        results = [one for one in results if _chosen(one.experiment, self.only)]
         names = [one.experiment for one in results]
         if declared:
             self.entries += [entry for name, entry in declared.items() if everything or name in names]
         if not (declared and everything):
-            results = [one for one in results if _chosen(one.experiment, self.only)]
             self.entries += [entry_of(one) for one in results if one.experiment not in declared]
         self.results += results
 

@@ -18,6 +18,8 @@ from rldsl.store.errors import writing
 from rldsl.store.files import replace_text
 
 FORMATS = ("svg", "png")
+NAMED = ("family", "environment", "experiment", "algorithm", "status", "rejections")
+"""The columns of an experiment without a result; its settings may change before it has one."""
 COLUMNS = (
     *("family", "environment", "experiment", "algorithm", "trial", "status", "score", "interval_low", "interval_high"),
     *("n", "seeds", "scores", "evaluation_score", "evaluation_scores", "frames", "frames_per_second", "target"),
@@ -196,8 +198,9 @@ def _csv(benchmark: Benchmark) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for row in benchmark.rows:  # those without a result, too
-        writer.writerow([_cell(value) for value in _data(row).values()])
+    for row in benchmark.rows:
+        shown = COLUMNS if row.result is not None else NAMED
+        writer.writerow([_cell(value) if name in shown else "" for name, value in _data(row).items()])
     return text.getvalue()
 
 

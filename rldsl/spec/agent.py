@@ -67,7 +67,7 @@ class OnPolicy(Agent, frozen=True):
         default=False, description="Divide rewards by the running standard deviation of the discounted return"
     )
     net: Net = Field(default=MLP((64, 64)), description="Policy network")
-    log_std: LogStd | None = Field(
+    log_std: Annotated[LogStd | None, PerMember] = Field(
         default=0.0,
         description="Initial log standard deviation of continuous actions, independent of the state; "
         "None: predicted by the network",

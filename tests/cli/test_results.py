@@ -127,3 +127,18 @@ def test_settings_that_were_changed_since_are_rejected(trained: Project, tmp_pat
     audit = trained.rldsl("audit", "runs", "--experiments", tmp_path / "experiments")
     assert audit.returncode == 1
     assert "rejected cartpole/random: the budget is 4,000 frames, the experiment has 5,000" in audit.stdout
+
+
+def test_a_report_of_some_results_leaves_the_others_alone(trained: Project) -> None:
+    added = trained.rldsl("results", "add", "experiments/classic/cartpole.py", "--results", "some/results")
+    assert "no experiment has this name" not in added.stdout
+    other = trained.rldsl("audit", "some/results", "--only", "untrained", "--experiments", "experiments")
+    assert other.stdout == "0 results: 0 accepted, 0 rejected\n1 experiment without a result\n"
+    report = trained.rldsl(
+        "report", "some/results", "--only", "random", "--experiments", "experiments", "--out", "part"
+    )
+    assert report.returncode == 0, report.stderr
+    assert "untrained" not in (trained.root / "part" / "BENCHMARKS.md").read_text()
+    assert trained.rldsl("report", "some/results", "--only", "random", "--experiments", "experiments").returncode == 0
+    assert not (trained.root / "some" / "BENCHMARKS.md").exists()
+    assert (trained.root / "report" / "BENCHMARKS.md").exists()

@@ -79,6 +79,7 @@ APART: dict[str, tuple[Any, Any, Any]] = {
     "critic_lr": (2e-3, 1e-3, Linear(4e-3)),
     "entropy": (0.0, 0.01, 0.05),
     "lam": (0.8, 0.95, 1.0),
+    "log_std": (0.0, -0.5, -1.0),
     "clip": (0.1, 0.2, Linear(0.3, 0.1)),
     "value_coef": (0.5, 1.0, 0.25),
     "max_grad_norm": (0.3, 0.5, 5.0),
