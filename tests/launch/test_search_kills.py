@@ -1,6 +1,6 @@
 """Searches whose driver and workers are killed at random moments: they continue as if nothing had happened.
 
-`RLDSL_KILLS=20 pytest -s tests/launch/test_search_kills.py` kills each method 20 times and says whom; by default the
+`RLDSL_KILLS=20 pytest -s tests/launch/test_search_kills.py` kills each method 20 times and says whom. By default the
 two methods whose decisions depend on results are killed three times.
 """
 
@@ -90,6 +90,7 @@ class Killer:
         return target != "worker"
 
 
+@pytest.mark.timeout(120 + 40 * KILLS)
 @pytest.mark.parametrize("method", METHODS if "RLDSL_KILLS" in os.environ else ["asha", "nevergrad"])
 def test_a_search_that_is_killed_continues_as_if_nothing_had_happened(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -91,7 +91,7 @@ def test_values_names_and_paths_reach_the_job_as_they_are(value: str, name: str,
         ({"setup": ("a\nb",)}, "Slurm.setup.0 should be one line"),
         ({"env": {"A B": "x"}}, "should be the name of a variable"),
         ({"pass_env": ("A=1",)}, "Slurm.pass_env.0 should be the name of a variable"),
-        ({"partiton": "gpu"}, "Slurm has no field 'partiton'; did you mean partition?"),
+        ({"partiton": "gpu"}, "Slurm has no field 'partiton'; did you mean partition"),
         ({"hours": 0}, "Slurm.hours should be greater than 0"),
     ],
 )
