@@ -26,6 +26,7 @@ from rldsl.spec.search import (
     Axis,
     Dimension,
     Exhaustive,
+    GridSearch,
     Method,
     Nevergrad,
     RandomSearch,
@@ -153,6 +154,11 @@ class ExperimentBuilder:
         new = replace(self, dimensions=dimensions, method=method, search_options={}, searched_at=line_of_user())
         new._check_search()
         return new
+
+    @_checked
+    def grid(self, *, max_failures: int | None = None) -> ExperimentBuilder:
+        """Searches every point of the grid, on search seeds. The search stops after `max_failures` failed trials."""
+        return self._by(GridSearch(), max_failures)
 
     @_checked
     def random(self, trials: int = 16, seed: int = 0, *, max_failures: int | None = None) -> ExperimentBuilder:

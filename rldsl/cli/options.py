@@ -145,5 +145,5 @@ def _whole(option: str, text: str) -> int:
 def _refuse(chosen: Sequence[Experiment], sampled: bool | None) -> list[Experiment]:
     names = ", ".join(one.name for one in chosen)
     if sampled:
-        raise SpecError(f"there is nothing to search: {names} has no axis that is sampled; use train")
+        raise SpecError(f"there is nothing to search: {names} is no search: use train, or add a method such as .grid()")
     raise SpecError(f"{names} is a search: use the command search, or see it with plan")

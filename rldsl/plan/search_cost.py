@@ -24,7 +24,7 @@ def search_cost(experiment: Experiment) -> SearchCost | None:
     if search is None or not search.method.sampled:
         return None
     trials, seeds = count(search), len(list(experiment.session_seeds))
-    axes = tuple(dict.fromkeys(one.paths[0] for one in search.sampled_dimensions))
+    axes = tuple(dict.fromkeys(one.paths[0] for one in search.sampled_dimensions or search.dimensions))
     total = None if "budget.frames" in search.paths() else trials * seeds * budget
     rungs = _rungs(search.method, trials, budget) if isinstance(search.method, Asha) else ()
     return SearchCost(axes, getattr(search.method, "trials", trials), total, rungs, tuple(_stages(experiment)))

@@ -47,6 +47,12 @@ class Exhaustive(Method, frozen=True):
         return False
 
 
+class GridSearch(Method, frozen=True):
+    """Every point of the grid as a search: on search seeds, ranked by score."""
+
+    kind: Literal["grid"] = "grid"
+
+
 class Sampling(Method, frozen=True):
     """A method that samples a number of trials."""
 

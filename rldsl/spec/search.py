@@ -24,6 +24,7 @@ from rldsl.spec.methods import (
     EXAMPLES,
     Asha,
     Exhaustive,
+    GridSearch,
     Method,
     Nevergrad,
     RandomSearch,
@@ -41,6 +42,7 @@ __all__ = [
     "Dimension",
     "Exhaustive",
     "Grid",
+    "GridSearch",
     "IntUniform",
     "Interval",
     "Listed",
@@ -142,9 +144,9 @@ class Search(Spec, frozen=True):
         for dimension in self.dimensions:
             _refuse_condition(dimension, self.dimensions)
         drawn = [dimension for dimension in self.dimensions if not dimension.is_grid]
-        if drawn and not self.method.sampled:
+        if drawn and isinstance(self.method, Exhaustive | GridSearch):
             raise ValueError(f"{drawn[0].paths[0]} is sampled: choose a method with {EXAMPLES}")
-        if self.method.sampled and not self.sampled_dimensions:
+        if not isinstance(self.method, Exhaustive | GridSearch) and not self.sampled_dimensions:
             raise ValueError(f"{self.method.kind} has nothing to sample: every axis is a grid")
         if not self.method.sampled and (self.narrow or self.validate_best):
             raise ValueError(f"a grid has no best trials to go on with: choose a method with {EXAMPLES}")

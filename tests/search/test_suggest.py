@@ -215,3 +215,21 @@ def test_the_id_of_a_search_is_that_of_its_settings() -> None:
     }
     assert len(ids) == 8
     assert search_id(AXES.nevergrad(trials=12, max_failures=3).named("other").build()) == search_id(made) in ids
+
+
+def test_a_grid_is_searched_point_by_point_on_search_seeds() -> None:
+    ppo = HOPPER.agent(PPO(rollout=64)).seeds(2).search(gamma=grid(0.9, 0.99), lam=grid(0.9, 0.95, 1.0))
+    trained, searched = ppo.build(), ppo.grid().build()
+    assert (trained.sampled, searched.sampled) == (False, True)
+    assert (trained.name, searched.name) == ("hopper/ppo-grid", "hopper/ppo-search")
+    assert not set(trained.session_seeds) & set(searched.session_seeds)
+    assert [planned.differs for planned in expand(searched)] == [planned.differs for planned in expand(trained)]
+    events: list[dict[str, Any]] = []
+    while (point := suggester(searched).point(events)) is not None:
+        events.append({"event": "suggested", "trial": len(events), "point": point})
+    assert [event["point"] for event in events] == [planned.differs for planned in expand(trained)]
+
+
+def test_only_grids_are_searched_point_by_point() -> None:
+    with pytest.raises(SpecError, match=r"agent.gamma is sampled: choose a method with \.random"):
+        HOPPER.agent(PPO(rollout=64)).search(gamma=uniform(0.9, 0.99)).grid()
