@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from rldsl.cli.report_view import show_rejected
+from rldsl.cli.report_view import show_left_out, show_rejected
 from rldsl.cli.sources import Sources
 from rldsl.cli.tables import echo, escape
 from rldsl.report.audit import unverified
@@ -25,6 +25,7 @@ def show_audit(sources: Sources, as_json: bool) -> int:
         note = f"; not recorded: {', '.join(missing)}" if missing else ""
         echo(f"[green]accepted[/green] {escape(row.entry.experiment)}{note}")
     rejected = show_rejected(benchmark)
+    show_left_out(sources)
     missing_rows = sum(row.status == "missing" and not row.rejections for row in benchmark.rows)
     echo(f"{count(len(accepted) + rejected, 'result')}: {len(accepted)} accepted, {rejected} rejected")
     if missing_rows:

@@ -97,7 +97,9 @@ def status(
 ) -> None:
     """Show the sessions of the file: state, frames, speed, return, the jobs that run them; and its searches."""
     from rldsl.cli.status_view import show_status
+    from rldsl.cli.tables import note_missing
 
+    note_missing(runs)
     show_status(choice.experiments(), runs, as_json=json)
 
 
@@ -173,7 +175,10 @@ def report(
     from rldsl.cli.report_view import show_report
     from rldsl.cli.search_report import report_searches
     from rldsl.cli.sources import Sources
+    from rldsl.cli.tables import note_missing
 
+    if choice.file.is_file():
+        note_missing(runs)
     if choice.file.suffix != ".json" and report_searches(choice, runs, out):
         return
     sources = Sources(runs, experiments, choice.only or ())
@@ -199,7 +204,10 @@ def audit(
     """
     from rldsl.cli.audit import show_audit
     from rldsl.cli.sources import Sources
+    from rldsl.cli.tables import note_missing
 
+    if choice.file.is_file():
+        note_missing(runs)
     sources = Sources(runs, experiments, choice.only or ())
     sources.add(choice.file, choice)
     for source in more or ():
@@ -210,8 +218,10 @@ def audit(
 def list_(runs: given.Runs = RUNS, json: given.Json = False) -> None:
     """List every session of a run directory."""
     from rldsl.cli.status_view import show
+    from rldsl.cli.tables import note_missing
     from rldsl.report.status import run_states
 
+    note_missing(runs)
     show(run_states(runs), as_json=json)
 
 

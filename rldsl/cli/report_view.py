@@ -25,9 +25,11 @@ def show_report(sources: Sources, out: Path | None) -> None:
     if measured:
         _show_scores(measured)
     show_rejected(benchmark)
+    show_left_out(sources)
     _show_missing(benchmark)
     if not measured:
-        echo("no session with these settings is done yet" if not benchmark.rejected else "nothing to report")
+        found = benchmark.rejected or sources.left_out
+        echo("nothing to report" if found else "no session with these settings is done yet")
         return
     files = report_files(benchmark, sources.folder, out)
     echo(f"[dim]writing {files.page} ...[/dim]")
@@ -80,6 +82,12 @@ def show_rejected(benchmark: Benchmark) -> int:
     for one in benchmark.unknown:
         echo(f"[red]rejected[/red] {escape(one.experiment)}: no experiment has this name")
     return len(benchmark.rejected) + len(benchmark.unknown)
+
+
+def show_left_out(sources: Sources) -> None:
+    """Prints a line for each search of a run directory."""
+    for name, trials in sorted(sources.left_out.items()):
+        echo(f"left out {count(trials, 'trial')} of the search {escape(name)}: they are not benchmark results")
 
 
 def _show_missing(benchmark: Benchmark) -> None:

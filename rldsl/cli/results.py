@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rldsl.cli.report_view import report_files, show_rejected
+from rldsl.cli.report_view import report_files, show_left_out, show_rejected
 from rldsl.cli.sources import Sources
 from rldsl.cli.tables import echo, escape
 from rldsl.report.benchmark_table import BenchmarkRow, make_benchmark
@@ -26,6 +26,7 @@ def add_results(sources: Sources, folder: Path) -> int:
     for row in accepted:
         _add(row, folder)
     rejected = show_rejected(benchmark)
+    show_left_out(sources)
     if not accepted and not rejected:
         raise StoreError(f"no session of these experiments is in {sources.runs}")
     if accepted:

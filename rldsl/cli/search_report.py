@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,8 +38,10 @@ def report_searches(choice: Choice, runs: Path, out: Path | None) -> bool:
         experiments = [one.experiment for one in choice.experiments()]
         found = [search for one in experiments if one.sampled for search in _stages(one, runs)]
         only_searches = all(one.sampled for one in experiments)
+    names = Counter(experiment.name for experiment, _ in found)
     for experiment, directory in found:
-        _report(experiment, History.of(directory.events()), out or FOLDER)
+        file = experiment.name.replace("/", "-") if names[experiment.name] == 1 else directory.path.name
+        _report(experiment, History.of(directory.events()), out or FOLDER, file)
     if only_searches and not found:
         echo("no search with these settings has been started yet: `search` runs it")
     return only_searches
@@ -59,14 +62,15 @@ def _stages(experiment: Experiment, runs: Path) -> Iterator[tuple[Experiment, Se
     yield from _stages(narrow, runs)
 
 
-def _report(experiment: Experiment, history: History, out: Path) -> None:
+def _report(experiment: Experiment, history: History, out: Path, file: str) -> None:
+    """`file` is the name of its files without the ending; searches of one name have their id in it."""
     report = search_report(experiment, history)
     show_leaderboard(history, experiment)
     if len(report.rungs) > 1:
         _show_rungs(report)
     for sentence in sentences(report):
         echo(escape(sentence))
-    _write(report, out)
+    _write(report, out, file)
 
 
 def _show_rungs(report: SearchReport) -> None:
@@ -86,8 +90,7 @@ def _show_rungs(report: SearchReport) -> None:
     table(names, rows, right=names)
 
 
-def _write(report: SearchReport, out: Path) -> None:
-    name = report.experiment.name.replace("/", "-")
+def _write(report: SearchReport, out: Path, name: str) -> None:
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
     figures = write_figures(report, out, name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rldsl.cli.load import NoExperiment, load
@@ -13,9 +14,10 @@ from rldsl.plan.plan import load_plan, make_plan
 from rldsl.report.entry import Entry, entries_of, entry_of
 from rldsl.report.result import Result, read_result, result_files
 from rldsl.report.run_result import result_of, trial_results
+from rldsl.spec.budget import SEARCH_SEEDS_FROM
 from rldsl.spec.errors import SpecError
 from rldsl.spec.experiment import Experiment
-from rldsl.store.errors import StoreError
+from rldsl.store.errors import SessionNotFound, StoreError
 from rldsl.store.runs import Runs
 from rldsl.store.session_dir import SessionDir
 
@@ -34,6 +36,8 @@ class Sources:
     results: list[Result] = field(default_factory=list)
     folder: Path | None = None
     """The results folder, if one was named, with all its results."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """The searches of run directories, and how many trials each has: a benchmark has none of them."""
 
     def add(self, source: Path, choice: Choice | None = None) -> None:
         """Adds a source; `choice` has the options for the first one, if it is an experiment file."""
@@ -48,21 +52,23 @@ class Sources:
             self._add_sessions(str(source))
 
     def add_planned(self, entries: Iterable[Entry]) -> None:
-        """Adds entries, and their sessions in the run directory."""
+        """Adds entries, and their sessions in the run directory, whatever the experiment was called in training."""
         existing = Runs(self.runs).existing()
         for entry in entries:
             row = entry.row()
             directories = [path for seed in entry.seeds if (path := row.directory(seed)) in existing]
             self.entries.append(entry)
             if directories:
-                self.results.append(result_of([SessionDir(self.runs / path) for path in directories]))
+                found = result_of([SessionDir(self.runs / path) for path in directories])
+                self.results.append(replace(found, experiment=entry.experiment))
 
     def _add_folder(self, folder: Path) -> None:
-        if Runs(folder).existing():
-            self._add_results(list(trial_results(Runs(folder).sessions())), folder)
+        if sessions := list(Runs(folder).sessions()):
+            self._leave_out(one for one in sessions if _of_search(one))
+            self._add_trained(trial_results(one for one in sessions if not _of_search(one)), folder)
         elif files := list(result_files(folder)):
             self.folder = None if self.only else folder
-            self._add_results([read_result(path) for path in files], folder, everything=True)
+            self._add_committed([read_result(path) for path in files], folder)
         else:
             raise StoreError(f"{folder} contains neither results nor sessions")
 
@@ -71,19 +77,49 @@ class Sources:
         sessions = list(Runs(self.runs).sessions())
         trials = {one.trial for one in sessions if one.id.startswith(text)}
         if not trials:
-            Runs(self.runs).find(text)  # raises, with the nearest names
-        self._add_results(list(trial_results(one for one in sessions if one.trial in trials)), self.runs)
+            self._refuse(text)
+        named = [one for one in sessions if one.trial in trials]
+        trained = {one.trial for one in named if not _of_search(one)}  # a search may have had the same settings
+        self._add_trained(
+            trial_results(one for one in named if one.trial not in trained or not _of_search(one)), self.runs
+        )
 
-    def _add_results(self, results: list[Result], folder: Path, everything: bool = False) -> None:
-        """Adds results with the entries that they are checked against: by name, of the folder of experiments."""
-        declared = {entry.experiment: entry for entry in self._declared(folder)}
-        results = [one for one in results if _chosen(one.experiment, self.only)]
-        names = [one.experiment for one in results]
-        if declared:
-            self.entries += [entry for name, entry in declared.items() if everything or name in names]
-        if not (declared and everything):
-            self.entries += [entry_of(one) for one in results if one.experiment not in declared]
-        self.results += results
+    def _refuse(self, text: str) -> None:
+        if not self.runs.is_dir():
+            raise StoreError(f"there is no file or folder {text}, and no run directory {self.runs}")
+        try:
+            Runs(self.runs).find(text)  # raises, with the nearest names
+        except SessionNotFound as error:
+            raise SessionNotFound(f"there is no file or folder {text}, and {error}") from None
+
+    def _leave_out(self, sessions: Iterable[SessionDir]) -> None:
+        trials = {(one.recorded().experiment, one.trial) for one in sessions}
+        self.left_out.update(name for name, _ in trials if _chosen(name, self.only))
+
+    def _add_trained(self, results: Iterable[Result], folder: Path) -> None:
+        """Adds trials with the entries that they are checked against, of the folder of experiments.
+
+        These are the experiments with the same settings; without one, that with the name which the sessions recorded;
+        without it, what the sessions say of themselves.
+        """
+        declared = self._declared(folder)
+        added: dict[tuple[str, str], Entry] = {}
+        for result in results:
+            same = [entry for entry in declared if entry.trial.id == result.trial]
+            named = [entry for entry in declared if entry.experiment == result.experiment]
+            undeclared = [result] if _chosen(result.experiment, self.only) else []
+            for entry in same or named or map(entry_of, undeclared):
+                if _chosen(entry.experiment, self.only):
+                    added[entry.experiment, entry.trial.id] = entry
+                    self.results.append(replace(result, experiment=entry.experiment))
+        self.entries += added.values()
+
+    def _add_committed(self, results: Iterable[Result], folder: Path) -> None:
+        """Adds the results of a folder with all entries of the folder of experiments: they belong together by name."""
+        chosen = [one for one in results if _chosen(one.experiment, self.only)]
+        declared = [entry for entry in self._declared(folder) if _chosen(entry.experiment, self.only)]
+        self.entries += declared or [entry_of(one) for one in chosen]
+        self.results += chosen
 
     def _declared(self, folder: Path) -> list[Entry]:
         experiments = self.experiments or folder.resolve().parent / EXPERIMENTS
@@ -91,7 +127,7 @@ class Sources:
             if self.experiments is not None:
                 raise SpecError(f"{experiments} is not a folder of experiment files")
             return []
-        return [entry for entry in benchmark_entries(experiments) if _chosen(entry.experiment, self.only)]
+        return benchmark_entries(experiments)
 
 
 def benchmark_entries(folder: Path) -> list[Entry]:
@@ -107,6 +143,10 @@ def _experiments(file: Path) -> list[Experiment]:
         return load(file)
     except NoExperiment:
         return []
+
+
+def _of_search(session: SessionDir) -> bool:
+    return session.seed is not None and session.seed >= SEARCH_SEEDS_FROM
 
 
 def _chosen(name: str, only: Sequence[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,6 +34,12 @@ def escape(text: str) -> str:
 def echo(text: str) -> None:
     """Prints a line of markup."""
     console().print(text, soft_wrap=True)
+
+
+def note_missing(runs: Path) -> None:
+    """Says, beside the output, that a run directory does not exist: perhaps it is misspelled."""
+    if not runs.is_dir():
+        print(f"note: the run directory {runs} does not exist", file=sys.stderr)  # noqa: T201
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[str] = ()) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -142,3 +143,57 @@ def test_a_report_of_some_results_leaves_the_others_alone(trained: Project) -> N
     assert trained.rldsl("report", "some/results", "--only", "random", "--experiments", "experiments").returncode == 0
     assert not (trained.root / "some" / "BENCHMARKS.md").exists()
     assert (trained.root / "report" / "BENCHMARKS.md").exists()
+
+
+def test_sessions_belong_to_the_experiments_with_their_settings_whatever_the_name(
+    trained: Project, tmp_path: Path
+) -> None:
+    renamed = Project(tmp_path)
+    file = renamed.write(FILE.replace('experiment("cartpole")', 'experiment("pole")'), "experiments/pole.py")
+    for source, options in ((file, ()), ("runs", ("--experiments", file.parent))):
+        audit = trained.rldsl("audit", source, *options)
+        assert audit.returncode == 0, audit.stdout + audit.stderr
+        assert audit.stdout.splitlines()[0] == "accepted pole/random"
+        report = trained.rldsl("report", source, *options, "--out", tmp_path / "report")
+        assert "pole/random by seed  0: " in report.stdout and "cartpole/random" not in report.stdout
+    id = trained.sessions[0].parent.name.rpartition("-")[2]
+    for number, source in enumerate((file, id)):
+        folder = tmp_path / f"results-{number}"
+        added = trained.rldsl("results", "add", source, "--results", folder, "--experiments", file.parent)
+        assert added.returncode == 0, added.stdout + added.stderr
+        assert json.loads((folder / "classic/pole-random.json").read_text())["experiment"] == "pole/random"
+
+
+def test_without_experiment_files_sessions_keep_the_name_they_recorded(trained: Project, tmp_path: Path) -> None:
+    copytree(trained.runs, tmp_path / "runs")
+    audit = trained.rldsl("audit", tmp_path / "runs")
+    assert audit.stdout.splitlines()[0] == "accepted cartpole/random", audit.stderr
+
+
+def test_two_experiments_with_the_same_settings_share_their_sessions(trained: Project, tmp_path: Path) -> None:
+    both = Project(tmp_path)
+    both.write(FILE.replace(".frames(8000)", ""), "experiments/both.py")
+    for source, options in (
+        ("runs", ("--experiments", tmp_path / "experiments")),
+        (tmp_path / "experiments/both.py", ()),
+    ):
+        audit = trained.rldsl("audit", source, *options)
+        assert audit.stdout.splitlines()[:2] == ["accepted cartpole/random", "accepted cartpole/untrained"], (
+            audit.stderr
+        )
+
+
+def test_a_source_or_run_directory_that_does_not_exist_is_named(trained: Project) -> None:
+    for command in ("report", "audit"):
+        missing = trained.rldsl(command, "nothere")
+        assert missing.returncode == 2
+        assert missing.stderr.startswith("error: there is no file or folder nothere, and no session in runs matches")
+        without_runs = trained.rldsl(command, "nothere", "--runs", "gone")
+        assert without_runs.stderr == "error: there is no file or folder nothere, and no run directory gone\n"
+    note = "note: the run directory gone does not exist\n"
+    file = "experiments/classic/cartpole.py"
+    for arguments in (("report", file), ("audit", file), ("status", file), ("list",)):
+        ran = trained.rldsl(*arguments, "--runs", "gone")
+        assert (ran.returncode, ran.stderr) == (0, note), arguments
+        assert trained.rldsl(*arguments).stderr == "", arguments
+    assert json.loads(trained.rldsl("list", "--runs", "gone", "--json").stdout) == []

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shutil import copyfile, copytree
 
 import pytest
 
 from rldsl.cli.load import load
-from rldsl.store.search_dir import search_dirs
+from rldsl.search.identity import search_id
+from rldsl.store.search_dir import SearchDir, search_dirs
 from tests.project import Project
 
 EXPERIMENT = '''"""A staged search."""
@@ -88,3 +90,36 @@ def test_report_writes_a_page_figures_and_json(searched: Searched) -> None:
 def test_without_a_search_report_says_so(searched: Searched, tmp_path: Path) -> None:
     ran = searched.python("exp.py", "report", "--only", "ppo-search", "--runs", str(tmp_path / "none"))
     assert ran.returncode == 0 and "no search with these settings has been started" in ran.stdout
+
+
+def test_the_written_winner_is_audited_with_the_sessions_of_its_validation(searched: Searched) -> None:
+    if not (searched.root / "tuned.py").exists():
+        pytest.skip("the search found nothing better")
+    audit = searched.rldsl("audit", "tuned.py", "--json")
+    (result,) = json.loads(audit.stdout)
+    assert result["experiment"] == "cartpole/ppo"
+    assert not any("seed" in reason and "missing" in reason for reason in result["rejections"])
+    assert "no experiment" not in result["rejections"] and "part of a search" not in str(result["rejections"])
+
+
+@pytest.mark.parametrize("command", [("report", "runs", "--out", "all"), ("audit", "runs")])
+def test_a_run_directory_has_a_line_for_each_search(searched: Searched, command: tuple[str, ...]) -> None:
+    lines = [line for line in searched.rldsl(*command).stdout.splitlines() if "left out" in line or "rejected " in line]
+    assert [line for line in lines if "-search" in line and "validation" not in line] == [
+        "left out 6 trials of the search cartpole/ppo-search: they are not benchmark results",
+        "left out 2 trials of the search cartpole/ppo-search-narrow: they are not benchmark results",
+    ]
+    assert not any("part of a search" in line for line in lines)
+
+
+def test_searches_of_one_name_have_files_of_their_own(searched: Searched, tmp_path: Path) -> None:
+    runs = copytree(searched.root / "runs", tmp_path / "runs")
+    wide, _ = search_dirs(runs)
+    budget = wide.experiment().budget.model_copy(update={"frames": 4096})
+    longer = wide.experiment().model_copy(update={"budget": budget})
+    other = SearchDir.create(runs, longer, search_id(longer))
+    copyfile(wide.journal.path, other.journal.path)
+    ran = searched.rldsl("report", runs, "--out", tmp_path / "out")
+    assert ran.returncode == 0, ran.stderr
+    pages = {path.stem for path in (tmp_path / "out").glob("cartpole-ppo-search*.html")}
+    assert pages == {wide.path.name, other.path.name, "cartpole-ppo-search-narrow"}
