@@ -61,7 +61,7 @@ def _stages(experiment: Experiment, runs: Path) -> Iterator[tuple[Experiment, Se
 
 def _report(experiment: Experiment, history: History, out: Path) -> None:
     report = search_report(experiment, history)
-    show_leaderboard(history, experiment)
+    show_leaderboard(history, experiment, shown=None)
     if len(report.rungs) > 1:
         _show_rungs(report)
     for sentence in sentences(report):

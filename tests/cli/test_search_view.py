@@ -73,6 +73,9 @@ def test_lines_name_each_result_and_each_reason_once(capsys: pytest.CaptureFixtu
     show_leaderboard(history, searched, shown=3)
     shown = capsys.readouterr().out.splitlines()
     assert "6 trials" in shown[0] and "2 failed" in shown[0] and "3 trials more" in shown[-1]
+    show_leaderboard(history, searched, shown=None)
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == 2 + 6 and not any("more" in line for line in shown)
 
 
 def test_the_live_leaderboard_is_drawn_while_a_search_runs(monkeypatch: pytest.MonkeyPatch) -> None:
