@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 
 import pytest
@@ -41,7 +42,7 @@ def test_packs_of_a_promotion_shrink_and_seeds_are_added(project: Project) -> No
     assert len(promoted) == 2 and len([one for one in started if one[1] == 2]) == 1
     planned = project.python("exp.py", "plan").stdout
     assert "  finished: all its trials have ended, `report` shows them" in planned
-    assert planned.splitlines()[-1] == "4 trials, 6 sessions: 4 paused, 2 done; 0 frames to go"
+    assert planned.splitlines()[-1] == "4 trials, 6 sessions: 2 done, 4 paused; 0 frames to go"
     sizes = sorted(members(project))
     assert sizes == sorted([[4], [4], [4, 2], [4, 2, 2], [2], [2, 2]]), "the second seed starts at frame 0"
     states = [events(one)[-1]["event"] for one in project.sessions]
@@ -96,10 +97,14 @@ def test_the_plan_of_an_adaptive_search_lists_the_trials_that_were_chosen(projec
     planned = project.python("exp.py", "plan").stdout
     assert "finished: all its trials have ended" in planned and "cannot be listed" not in planned
     assert planned.splitlines()[-1] == "2 trials, 2 sessions: 2 done; 0 frames to go"
-    write(project, "nevergrad(trials=5)")
+    file = directory(project) / "journal.jsonl"
+    first = [line for line in file.read_text().splitlines(keepends=True) if json.loads(line).get("trial") == 0]
+    file.write_text("".join(first))
     planned = project.python("exp.py", "plan").stdout
-    assert "3 trials cannot be listed yet" in planned and "--all" not in planned
-    assert planned.splitlines()[-1] == "5 trials, 5 sessions: 2 done, 3 new; 1.2k frames to go"
+    assert "1 trial cannot be listed yet" in planned and "--all" not in planned
+    assert planned.splitlines()[-1] == "2 trials, 2 sessions: 1 done, 1 new; 400 frames to go"
+    lines = json.loads(project.rldsl("plan", "exp.py", "coin.py", "--json").stdout)
+    assert (lines[0]["sessions"], lines[0]["frames"]) == (2, 400), "in the overview of several files too"
 
 
 @pytest.mark.parametrize(("options", "more"), [(["--fail-fast"], ""), ([], ", max_failures=1")])
