@@ -5,6 +5,7 @@ Every method returns a new, validated builder.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -17,7 +18,7 @@ from rldsl.spec.base import Spec
 from rldsl.spec.budget import SEARCH_SEEDS_FROM, Budget, Evaluation, Seeds, Target
 from rldsl.spec.compute import Compute
 from rldsl.spec.environment import Environment
-from rldsl.spec.errors import SpecError, line_of_user
+from rldsl.spec.errors import SpecError, line_of_user, suggestion
 from rldsl.spec.experiment import Experiment, name_problem
 from rldsl.spec.launcher import Launcher, Local
 from rldsl.spec.search import (
@@ -44,9 +45,12 @@ def _checked(
 ) -> Callable[Concatenate[ExperimentBuilder, P], ExperimentBuilder]:
     """Validates the returned builder as far as it is complete; errors name the user's line."""
 
+    signature = inspect.signature(method)
+
     @wraps(method)
     def call(self: ExperimentBuilder, /, *args: P.args, **kwargs: P.kwargs) -> ExperimentBuilder:
         try:
+            _check_arguments(method.__name__, signature, (self, *args), kwargs)
             builder = method(self, *args, **kwargs)
             builder._check()
             return builder
@@ -54,6 +58,21 @@ def _checked(
             raise SpecError(error.sentence, error.where or line_of_user()) from None
 
     return call
+
+
+def _check_arguments(name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuses arguments that a method does not take."""
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        valid = [parameter for parameter in signature.parameters if parameter != "self"]
+        unknown = next((given for given in kwargs if given not in valid), None)
+        hint = suggestion(unknown, valid) if unknown else f"valid: {', '.join(valid)}"
+        raise SpecError(f".{name}: {error}; {hint}") from None
+
+
+class UnknownMethod(SpecError, AttributeError):
+    """A method that builders do not have."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +95,13 @@ class ExperimentBuilder:
     searched_at: str | None = None
     launcher: Launcher = field(default_factory=Local)
     where: str | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for names that do not exist only."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        methods = [one for one, value in vars(ExperimentBuilder).items() if callable(value) and not one.startswith("_")]
+        raise UnknownMethod(f"experiments have no .{name}; {suggestion(name, methods)}", line_of_user())
 
     @_checked
     def env(self, env: Environment) -> ExperimentBuilder:

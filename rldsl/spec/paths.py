@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from rldsl.spec.base import Spec
@@ -34,8 +34,15 @@ def resolve(known: Parts, path: str) -> str | None:
 def unknown_path(path: str, *known: Parts) -> str:
     """The error message for a path that is in none of these, with the nearest valid paths."""
     full = list(dict.fromkeys(path for each in known for name, value in each.items() for path in _paths(name, value)))
-    by_tail = {path.rpartition(".")[2]: path for path in reversed(full)}
-    return f"{path} names no field; {suggestion(path, full if '.' in path else by_tail)}"
+    return f"{path} names no field; {suggestion(path, full if '.' in path else _short_names(full, known))}"
+
+
+def _short_names(full: Iterable[str], known: Iterable[Parts]) -> list[str]:
+    """The last names of paths where they suffice to name the field, otherwise the whole paths."""
+    tails = {path: path.rpartition(".")[2] for path in full}
+    return list(
+        dict.fromkeys(tail if any(resolve(each, tail) for each in known) else path for path, tail in tails.items())
+    )
 
 
 def _paths(name: str, value: Any) -> Iterator[str]:

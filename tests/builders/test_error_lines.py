@@ -31,6 +31,16 @@ MISTAKES = {
         "agent.gamma should be less than or equal to 1, got 1.2",
     ),
     "axis of no field": ("cartpole.agent(PPO()).search(gama=grid(1))", "gama names no field; did you mean gamma?"),
+    "axis of a nested field": (
+        "cartpole.agent(PPO()).search(hidden=grid((8, 8)))",
+        "hidden names no field; did you mean agent.net.hidden?",
+    ),
+    "unknown argument": ("cartpole.seeds(num=4)", ".seeds: missing a required argument: 'count'; valid: count, first"),
+    "misspelled argument": (
+        "cartpole.agent(PPO()).search(gamma=uniform(0.9, 1)).asha(n_trials=4)",
+        ".asha: got an unexpected keyword argument 'n_trials'; did you mean trials?",
+    ),
+    "unknown method": ("cartpole.seed(4)", "experiments have no .seed; did you mean seeds?"),
     "axis of one agent for all": (
         "cartpole.search(agent=choice(PPO(), Random()), gamma=uniform(0.9, 1))",
         "agent.gamma is not a field of Random: give its axis for the others alone, as in when('agent', ..., gamma=...)",

@@ -56,6 +56,7 @@ def calls() -> list[tuple[str, object]]:
         ("on", lambda: (base, base.on(Slurm(hours=7)))),
         ("named", lambda: (base, base.named("other"))),
         ("search", lambda: (base, base.search(gamma=uniform(0.1, 0.2)).random())),
+        ("grid", lambda: (base, base.search(gamma=grid(0.1, 0.2)).grid())),
         ("random", lambda: (base, base.random(7))),
         ("sobol", lambda: (base, base.sobol(7))),
         ("narrow", lambda: (base, base.narrow(7))),
