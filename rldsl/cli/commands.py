@@ -44,18 +44,24 @@ def plan(
     With several files, show a line for each experiment: sessions, frames and estimated hours.
     """
     from rldsl.cli.plan_overview import print_overview_json, show_overview
-    from rldsl.cli.plan_view import print_json, show_backend, show_plan
+    from rldsl.cli.plan_view import finished_names, print_json, show_backend, show_plan
     from rldsl.cli.tables import echo
+    from rldsl.launch.search_state import current_plan, search_progress
+    from rldsl.plan.plan import make_plan
 
-    selected = choice.plan(on=on, more=more or ())
+    experiments = choice.experiments(on=on, more=more or ())
+    selected, searches = make_plan(experiments), search_progress(experiments, runs)
+    current = current_plan(experiments, runs, searches)
     if more and out is None:
-        (print_overview_json if json else show_overview)(selected, Existing(runs))
+        (print_overview_json if json else show_overview)(current, Existing(runs), searches)
         return
     if out is not None:
         selected.save(out)
-    lacks = print_json(selected, Existing(runs)) if json else show_plan(selected, Existing(runs), everything=all)
-    if not json:
-        show_backend(selected, Existing(runs), chosen=on is not None)
+    if json:
+        lacks = print_json(selected, Existing(runs))
+    else:
+        lacks = show_plan(current, Existing(runs), searches, everything=all)
+        show_backend(current, Existing(runs), finished_names(searches), chosen=on is not None)
     if out is not None and not json:
         echo(f"written to {out}; `train --plan {shlex.quote(str(out))}` runs exactly this")
     if lacks and selected.launcher.same_python:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -68,6 +69,16 @@ def load_all(files: Sequence[Path]) -> list[Experiment]:
     if not found:
         raise SpecError(f"none of the {len(files)} files declares an experiment")
     return found
+
+
+def refuse_shared_names(experiments: Sequence[Experiment], files: Sequence[Path]) -> None:
+    """Refuses two experiments of one name in several files, and says which files they are in."""
+    for name, number in Counter(one.name for one in experiments).items():
+        if number > 1:
+            found = [str(file) for file in files if any(one.name == name for one in _loaded.get(file.resolve(), ()))]
+            raise SpecError(
+                f"two experiments are called {name}, in {' and '.join(found)}; give one another name with .named(...)"
+            )
 
 
 def _capture(file: Path) -> Declared:

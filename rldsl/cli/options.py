@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from rldsl.cli.load import load, load_all
+from rldsl.cli.load import load, load_all, refuse_shared_names
 from rldsl.launch.profiles import load_launcher
 from rldsl.plan.overrides import Assignment, Options, Overridden, Source, apply, parse_set, select
 from rldsl.plan.plan import Plan, load_plan, make_plan
@@ -101,6 +101,8 @@ class Choice:
         launcher = None if on is None else load_launcher(on)
         chosen = select(load_all([self.file, *more]), self.only or ())
         chosen = [one for one in chosen if sampled is None or one.sampled == sampled] or _refuse(chosen, sampled)
+        if more:
+            refuse_shared_names(chosen, [self.file, *more])
         if launcher is not None:
             chosen = [one.model_copy(update={"launcher": launcher}) for one in chosen]
         return apply(chosen, self._sources())

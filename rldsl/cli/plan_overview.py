@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rldsl.cli.tables import echo, escape, table
+from rldsl.launch.search_state import SearchProgress
 from rldsl.plan.cost import core_seconds
 from rldsl.plan.existing import Existing, PlannedSession
-from rldsl.plan.plan import Plan
+from rldsl.plan.plan import Part, Plan
 from rldsl.report.words import amount, count
 
 ESTIMATE = (
@@ -50,9 +51,9 @@ class Line:
         return f"{'~' if self.rough and self.frames else ''}{hours:,.{1 if hours >= 1 else 2}f}"
 
 
-def show_overview(plan: Plan, existing: Existing) -> None:
+def show_overview(plan: Plan, existing: Existing, searches: Mapping[str, SearchProgress]) -> None:
     """Prints a line for each experiment and the totals. What this machine lacks is printed once for each reason."""
-    lines = overview(plan, existing)
+    lines = overview(plan, existing, searches)
     table(
         ["experiment", "trials", "sessions", "done", "frames", "hours"],
         [_cells(line) for line in lines],
@@ -61,7 +62,7 @@ def show_overview(plan: Plan, existing: Existing) -> None:
     _show_totals(lines)
 
 
-def print_overview_json(plan: Plan, existing: Existing) -> None:
+def print_overview_json(plan: Plan, existing: Existing, searches: Mapping[str, SearchProgress]) -> None:
     """Prints the same as JSON."""
     rows = [
         {
@@ -73,25 +74,28 @@ def print_overview_json(plan: Plan, existing: Existing) -> None:
             "core_seconds": line.seconds,
             "lacks": line.lacks,
         }
-        for line in overview(plan, existing)
+        for line in overview(plan, existing, searches)
     ]
     print(json.dumps(rows, indent=2))  # noqa: T201
 
 
-def overview(plan: Plan, existing: Existing) -> list[Line]:
+def overview(plan: Plan, existing: Existing, searches: Mapping[str, SearchProgress]) -> list[Line]:
     """The experiments of a plan, in order. A session that several experiments share counts for the first of them."""
     lines = {part.name: Line(part.name, part.trials) for part in plan.parts}
     for planned in existing.sessions(plan):
         lines[planned.row.experiment].add(planned, *_estimate(planned, existing))
     for part in plan.parts:
-        if part.adaptive:
-            _add_adaptive(lines[part.name], part.sessions, part.frames)
+        if (progress := searches.get(part.name)) is not None:
+            _add_progress(lines[part.name], progress, part)
     return list(lines.values())
 
 
-def _add_adaptive(line: Line, sessions: int, frames: int) -> None:
-    """The trials of an adaptive search are not known yet, their number is."""
-    line.sessions, line.frames, line.seconds = sessions, sessions * frames, None
+def _add_progress(line: Line, progress: SearchProgress, part: Part) -> None:
+    """A finished search trains nothing more; of trials that are still to be chosen, only the number is known."""
+    if progress.finished:
+        line.frames, line.seconds, line.lacks = 0, 0.0, None
+    elif sessions := progress.unchosen * part.seeds:
+        line.sessions, line.frames, line.seconds = line.sessions + sessions, line.frames + sessions * part.frames, None
 
 
 def _estimate(planned: PlannedSession, existing: Existing) -> tuple[float | None, bool]:

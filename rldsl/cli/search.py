@@ -18,7 +18,7 @@ from rldsl.launch.search import SearchResult
 from rldsl.launch.search_detach import detach_search, find_driver, follow_driver
 from rldsl.launch.search_run import SearchRequest, run_search
 from rldsl.launch.search_stages import next_stage
-from rldsl.launch.search_state import search_dir
+from rldsl.launch.search_state import interrupted_trials, search_dir
 from rldsl.plan.expand import trial_of
 from rldsl.plan.overrides import Overridden
 from rldsl.plan.plan import make_plan
@@ -168,7 +168,10 @@ class _Command:
 
 def _show(result: SearchResult, request: SearchRequest) -> int | None:
     """Shows how a stage has ended; returns an exit code if the search does not go on."""
-    show_leaderboard(result.history, request.experiment)
+    interrupted: frozenset[int] = frozenset()
+    if result.outcome in ("stopped", "failed"):
+        interrupted = interrupted_trials(request.directory, result.history, Queues(request.runs))
+    show_leaderboard(result.history, request.experiment, interrupted=interrupted)
     if failed := sum(trial.failed is not None for trial in result.history.trials):
         echo(f"[yellow]{count(failed, 'trial')} failed: {escape(describe_failures(result.history))}[/yellow]")
     if result.outcome == "stopped":
@@ -179,6 +182,7 @@ def _show(result: SearchResult, request: SearchRequest) -> int | None:
         return INTERRUPTED
     if result.problem is not None:
         echo(f"[red]stopped: {escape(result.problem)}[/red]")
-        echo(f"[bold]{command()} --retry-failed[/bold] trains failed trials again")
+        if any(trial.failed is not None and trial.started is not None for trial in result.history.trials):
+            echo(f"[bold]{command()} --retry-failed[/bold] trains failed trials again")
         return 1
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from rldsl.cli.tables import echo, escape
+from rldsl.launch.search_state import SearchProgress
 from rldsl.plan.plan import Part, Plan, Row
 from rldsl.report.words import amount, count
 from rldsl.store.plan_file import RungCost, SearchCost, StageCost
@@ -13,15 +14,19 @@ ADVISED = (3, 4)
 """Trials per dimension that a search should have."""
 
 
-def show_search(part: Part) -> None:
+def show_search(part: Part, progress: SearchProgress | None) -> None:
     """Prints what a search varies, what it costs and what it will do."""
     cost = part.cost
     if cost is None:
         return
     names = ", ".join(path.removeprefix("agent.") for path in cost.axes)
     echo(f"  {count(len(cost.axes), 'dimension')}: {escape(names)}")
+    if progress is not None and progress.finished:
+        echo("  finished: all its trials have ended, `report` shows them")
+        return
     if part.adaptive:
-        echo("  each trial is chosen from the results so far: none can be listed yet")
+        left = part.trials if progress is None else progress.unchosen
+        echo(f"  each trial is chosen from the results so far: {count(left, 'trial')} cannot be listed yet")
     if cost.total is not None:
         echo(f"  {_frames(cost.total, cost)}")
     for number, rung in enumerate(cost.rungs):

@@ -65,7 +65,7 @@ def _stages(experiment: Experiment, runs: Path) -> Iterator[tuple[Experiment, Se
 def _report(experiment: Experiment, history: History, out: Path, file: str) -> None:
     """`file` is the name of its files without the ending; searches of one name have their id in it."""
     report = search_report(experiment, history)
-    show_leaderboard(history, experiment)
+    show_leaderboard(history, experiment, shown=None)
     if len(report.rungs) > 1:
         _show_rungs(report)
     for sentence in sentences(report):

@@ -121,15 +121,17 @@ def make_search_display(experiment: Experiment) -> SearchLines:
     return LiveLeaderboard(experiment) if console().is_terminal else SearchLines(experiment)
 
 
-def show_leaderboard(history: History, experiment: Experiment, shown: int = SHOWN) -> None:
-    """Prints the best trials and how many there are."""
-    rows = leaderboard(history, experiment)
+def show_leaderboard(
+    history: History, experiment: Experiment, shown: int | None = SHOWN, interrupted: Collection[int] = ()
+) -> None:
+    """Prints the best trials, all of them if `shown` is None, and how many there are."""
+    rows = leaderboard(history, experiment, interrupted)
     if not rows:
         echo(f"[bold]{escape(experiment.name)}[/bold]: no trial yet")
         return
     echo(f"[bold]{escape(experiment.name)}[/bold]  {_tally(rows)}")
     console().print(leaderboard_table(rows[:shown], experiment, console().width))
-    if len(rows) > shown:
+    if shown is not None and len(rows) > shown:
         echo(f"[dim]... {count(len(rows) - shown, 'trial')} more; `report` shows all of them[/dim]")
 
 

@@ -81,10 +81,10 @@ class SearchDriver:
                     return SearchResult("unfollowed", self.history)
                 self.observer.stopping(handled)
             self._collect_ended(self.backend.poll())
-            if problem is None and (problem := self.rules.reason_to_stop(self.history)):
-                self.backend.cancel()
             if not handled and problem is None:
                 self._start_work()
+            if problem is None and (problem := self.rules.reason_to_stop(self.history)):
+                self.backend.cancel()
             self.observer.progress(self.history, self.trials.running(self.backend.busy))
             if not self.backend.busy and (outcome := self._outcome(handled > 0, problem)):
                 return outcome
@@ -171,16 +171,19 @@ class SearchDriver:
     def _start_work(self) -> None:
         """Decides as long as there is room for another trial, and starts what is to be trained."""
         free = self.backend.capacity()
-        if not free:
+        if not free or self._should_stop():
             return
         work = Work(free, self.launcher.members, self.backend.busy)
         for trial in self.history.trials:
             work.add(self._unfinished(trial) if trial.running else ())
         work.limit_new(self._unsuggested(), self.backend.workers, self.trials.experiment)
-        while (decided := self._decide(work)) is not None:
+        while not self._should_stop() and (decided := self._decide(work)) is not None:
             work.add(decided)
-        if packs := work.packs():
+        if not self._should_stop() and (packs := work.packs()):
             self._start(packs)
+
+    def _should_stop(self) -> bool:
+        return self.rules.reason_to_stop(self.history) is not None
 
     def _unfinished(self, trial: TrialHistory) -> list[WorkItem]:
         """The sessions that a trial still needs. A process that is not the driver's may have trained them, or does."""

@@ -190,9 +190,12 @@ def y_ticks(window: Window, height: int, rows_per_tick: int = 4) -> dict[int, fl
 
 def x_labels(window: Window, width: int, margin: int, format: Callable[[float], str]) -> str:
     """The line below the x axis of a plot that is `width` cells wide and begins after `margin` cells."""
-    cells = [" "] * (margin + width)
+    cells, before = [" "] * (margin + width), None
     for tick in nice_ticks(window.x0, window.x1, max(2, width // 14)):
         label = format(tick)
+        if label == before:  # the format rounds
+            continue
+        before = label
         centre = margin + round((tick - window.x0) / (window.x1 - window.x0) * (width - 1))
         start = min(max(margin - 1, centre - len(label) // 2), margin + width - len(label))
         if all(cell == " " for cell in cells[max(0, start - 1) : start + len(label) + 1]):

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rldsl.report.panel import Line, Panel, data_digest, labelled
+from rldsl.report.panel import WALL_TIME, Line, Panel, data_digest, labelled
+from rldsl.report.words import time_ticks
 from rldsl.spec.errors import SpecError
 from rldsl.store.errors import writing
 from rldsl.store.files import replace_bytes
@@ -114,8 +115,12 @@ def _draw(axes: Axes, panel: Panel) -> None:
         axes.axhline(
             panel.target, color="#555555", linewidth=1, linestyle=(0, (4, 3)), label=f"target {panel.target:g}"
         )
-    axes.xaxis.set_major_formatter(lambda value, _: panel.axis.format(value))
     axes.margins(x=0.01)
+    if panel.axis == WALL_TIME:
+        ticks = time_ticks(*axes.get_xlim())
+        axes.set_xticks(list(ticks), list(ticks.values()))
+    else:
+        axes.xaxis.set_major_formatter(lambda value, _: panel.axis.format(value))
     handles, _ = axes.get_legend_handles_labels()
     if handles:
         axes.legend(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rldsl.report.search_report import AxisColumn, SearchReport
-from rldsl.report.words import amount, duration
+from rldsl.report.words import amount, time_ticks
 from rldsl.store.errors import writing
 
 if TYPE_CHECKING:
@@ -129,9 +129,10 @@ def _pareto(report: SearchReport, axes: Axes) -> None:
     axes.plot([row.seconds for row in front], [row.value or 0.0 for row in front], color=HIGHLIGHT, marker="o", ms=4)
     for row in front:
         axes.annotate(str(row.number), (row.seconds, row.value or 0.0), (4, 4), textcoords="offset points", fontsize=7)
-    ticks = axes.get_xticks()
-    axes.set_xticks(ticks, [duration(max(0.0, tick)) for tick in ticks])
-    axes.set_xlim(0, 1.05 * max(row.seconds for row in known) or 1.0)
+    longest = 1.05 * max(row.seconds for row in known) or 1.0
+    ticks = time_ticks(0, longest)
+    axes.set_xticks(list(ticks), list(ticks.values()))
+    axes.set_xlim(0, longest)
     axes.set_xlabel("training time of all seeds")
     axes.set_ylabel("value")
     axes.set_title(f"{report.experiment.name}: the Pareto front of value and time in orange", fontsize=10)

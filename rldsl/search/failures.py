@@ -12,7 +12,7 @@ SYSTEMATIC = 3
 """If the first trials that end, this many, fail with the same error, it is not the fault of their settings."""
 DIVERGED = "diverged"
 """How the reason of a session begins that diverged: this is a result of its settings, not an error."""
-_NUMBERS = re.compile(r"0x[0-9a-f]+|\d[\d.,]*")
+_NUMBERS = re.compile(r"0x[0-9a-f]+|-?\d[\d.,]*(e[-+]?\d+)?")
 
 
 @dataclass(frozen=True)

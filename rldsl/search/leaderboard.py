@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ from rldsl.search.history import History, TrialHistory
 from rldsl.search.schedule import Schedule, schedule_of
 from rldsl.spec.experiment import Experiment
 
-TrialState = Literal["new", "running", "paused", "done", "failed"]
+TrialState = Literal["new", "resume", "running", "paused", "done", "failed"]
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,15 @@ class RankedTrial:
         }
 
 
-def leaderboard(history: History, experiment: Experiment) -> list[RankedTrial]:
+def leaderboard(history: History, experiment: Experiment, interrupted: Collection[int] = ()) -> list[RankedTrial]:
     """The trials by the rung that they have reached, then by value, best first; those without a value, failed ones.
 
     Values at different rungs are not comparable: a trial that was promoted has beaten those that were not.
+    `interrupted` are the numbers of trials that were started for a rung and that nothing trains any more.
     """
     schedule = schedule_of(experiment)
     ranked = sorted(history.trials, key=lambda trial: _order(trial, schedule))
-    return [_row(trial, schedule) for trial in ranked]
+    return [_row(trial, schedule, trial.number in interrupted) for trial in ranked]
 
 
 def best_trials(history: History, experiment: Experiment, count: int) -> list[RankedTrial]:
@@ -72,7 +73,7 @@ def _order(trial: TrialHistory, schedule: Schedule) -> tuple[bool, int, float, i
     return trial.failed is not None, -reached, -score, trial.number
 
 
-def _row(trial: TrialHistory, schedule: Schedule) -> RankedTrial:
+def _row(trial: TrialHistory, schedule: Schedule, interrupted: bool) -> RankedTrial:
     reached = trial.reached
     values = () if reached is None else trial.values[reached].values()
     value = schedule.objective.value(values)
@@ -84,17 +85,17 @@ def _row(trial: TrialHistory, schedule: Schedule) -> RankedTrial:
         target=trial.started if trial.running else reached,
         seeds=len(values) or len(schedule.seeds[trial.started or 0]),
         value=None if math.isnan(value) else value,
-        state=_state(trial, schedule),
+        state=_state(trial, schedule, interrupted),
         seconds=trial.seconds,
         reason=trial.failed,
     )
 
 
-def _state(trial: TrialHistory, schedule: Schedule) -> TrialState:
+def _state(trial: TrialHistory, schedule: Schedule, interrupted: bool) -> TrialState:
     if trial.failed is not None:
         return "failed"
     if trial.running:
-        return "running"
+        return "resume" if interrupted else "running"
     if trial.reached is None:
         return "new"
     return "done" if trial.reached == schedule.rungs - 1 else "paused"

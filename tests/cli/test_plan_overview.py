@@ -75,6 +75,9 @@ def test_options_apply_to_all_files(files: Project) -> None:
 def test_a_name_in_two_files_and_files_without_experiments_are_refused(files: Project) -> None:
     said = files.rldsl("plan", "one.py", "one.py")
     assert (said.returncode, "two experiments are called cartpole/random" in said.stderr) == (2, True)
+    files.write(TWO.replace("cartpole/baseline", "cartpole/random"), "three.py")
+    said = files.rldsl("plan", "one.py", "two.py", "three.py", "--only", "random")
+    assert "two experiments are called cartpole/random, in one.py and three.py; give one" in said.stderr
     said = files.rldsl("plan", "shared.py", "shared.py")
     assert (said.returncode, "none of the 2 files declares an experiment" in said.stderr) == (2, True)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from rldsl import PPO, SAC, choice, int_uniform, log_uniform, uniform, when
-from rldsl.cli import search_view
+from rldsl.cli import search_report, search_view
 from rldsl.cli.search_view import LiveLeaderboard, SearchLines, leaderboard_table, show_leaderboard
 from rldsl.search.history import History
 from rldsl.search.leaderboard import leaderboard
@@ -73,6 +74,18 @@ def test_lines_name_each_result_and_each_reason_once(capsys: pytest.CaptureFixtu
     show_leaderboard(history, searched, shown=3)
     shown = capsys.readouterr().out.splitlines()
     assert "6 trials" in shown[0] and "2 failed" in shown[0] and "3 trials more" in shown[-1]
+    show_leaderboard(history, searched, shown=None)
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == 2 + 6 and not any("more" in line for line in shown)
+
+
+def test_a_report_shows_all_trials(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    searched = asha(12)
+    search_view.console.cache_clear()
+    search_report._report(searched, History.of(record(searched)), tmp_path)
+    shown = capsys.readouterr().out.splitlines()
+    assert {int(line.split()[0]) for line in shown[2:14]} == set(range(12))
+    assert not any("shows all of them" in line for line in shown)
 
 
 def test_the_live_leaderboard_is_drawn_while_a_search_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 
 import pytest
@@ -39,6 +40,9 @@ def test_packs_of_a_promotion_shrink_and_seeds_are_added(project: Project) -> No
     assert started[:4] == [(0, 0), (1, 0), (2, 0), (3, 0)] and {rung for _, rung in started} == {0, 1, 2}
     promoted = {trial for trial, rung in started if rung == 1}
     assert len(promoted) == 2 and len([one for one in started if one[1] == 2]) == 1
+    planned = project.python("exp.py", "plan").stdout
+    assert "  finished: all its trials have ended, `report` shows them" in planned
+    assert planned.splitlines()[-1] == "4 trials, 6 sessions: 2 done, 4 paused; 0 frames to go"
     sizes = sorted(members(project))
     assert sizes == sorted([[4], [4], [4, 2], [4, 2, 2], [2], [2, 2]]), "the second seed starts at frame 0"
     states = [events(one)[-1]["event"] for one in project.sessions]
@@ -71,6 +75,36 @@ def test_an_error_of_all_trials_stops_the_search_and_is_said_once(project: Proje
     ran = project.python("exp.py", "search", "--retry-failed")
     assert ran.returncode == 0, ran.stdout
     assert {one["trial"] for one in journal(project) if one["event"] == "finished"} == set(range(8))
+
+
+def test_settings_that_never_fit_together_stop_the_search(project: Project) -> None:
+    project.write("""
+        from rldsl import PPO, Classic, experiment, int_uniform, main
+
+        ppo = experiment("x").env(Classic("CartPole-v1", num_envs=2)).agent(PPO(rollout=32)).frames(400)
+        main(ppo.search(minibatch=int_uniform(33, 63)).nevergrad(trials=12))
+        """)
+    ran = project.python("exp.py", "search")
+    assert ran.returncode == 1, ran.stdout
+    assert "stopped: the first 3 trials failed with the same error: " in ran.stdout, ran.stdout
+    assert "--retry-failed" not in ran.stdout, "they cannot be trained at all"
+    assert sum(one["event"] == "failed" for one in journal(project)) == 3 and not project.sessions
+
+
+def test_the_plan_of_an_adaptive_search_lists_the_trials_that_were_chosen(project: Project) -> None:
+    write(project, "nevergrad(trials=2)")
+    assert project.python("exp.py", "search").returncode == 0
+    planned = project.python("exp.py", "plan").stdout
+    assert "finished: all its trials have ended" in planned and "cannot be listed" not in planned
+    assert planned.splitlines()[-1] == "2 trials, 2 sessions: 2 done; 0 frames to go"
+    file = directory(project) / "journal.jsonl"
+    first = [line for line in file.read_text().splitlines(keepends=True) if json.loads(line).get("trial") == 0]
+    file.write_text("".join(first))
+    planned = project.python("exp.py", "plan").stdout
+    assert "1 trial cannot be listed yet" in planned and "--all" not in planned
+    assert planned.splitlines()[-1] == "2 trials, 2 sessions: 1 done, 1 new; 400 frames to go"
+    lines = json.loads(project.rldsl("plan", "exp.py", "coin.py", "--json").stdout)
+    assert (lines[0]["sessions"], lines[0]["frames"]) == (2, 400), "in the overview of several files too"
 
 
 @pytest.mark.parametrize(("options", "more"), [(["--fail-fast"], ""), ([], ", max_failures=1")])
@@ -115,6 +149,8 @@ def test_ctrl_c_checkpoints_and_the_same_command_continues(project: Project, mon
     assert process.returncode == 130 and "stopped; nothing is lost" in said and "continues" in said
     assert {events(one)[-1]["event"] for one in project.sessions} == {"stopped"}
     assert not any(one["event"] in ("finished", "failed") for one in journal(project))
+    assert "4 trials: 4 resume" in said, "nothing trains them any more"
+    assert "4 of 4 trials: 4 resume; nothing drives it" in project.python("exp.py", "status").stdout
     monkeypatch.setenv("COIN_SLEEP", "0")
     assert project.python("exp.py", "search").returncode == 0
     assert [one["trial"] for one in journal(project) if one["event"] == "finished"] == [0, 1, 2, 3]

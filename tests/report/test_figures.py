@@ -84,6 +84,14 @@ def test_wall_time_has_units() -> None:
     assert any(re.fullmatch(r"\d+h \d\dm", label.get_text()) for label in figure.axes[0].get_xticklabels())
 
 
+def test_the_ticks_of_a_short_wall_time_differ() -> None:
+    seconds = np.linspace(0, 3.2, 20)
+    figure = make_figure([Panel("CartPole-v1", [Line("ppo", seconds, seconds)], axis=WALL_TIME)])
+    figure.canvas.draw()
+    labels = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    assert len(labels) > 3 and len(set(labels)) == len(labels)
+
+
 def test_an_empty_panel_is_drawn(tmp_path: Path) -> None:
     save_figure([Panel("nothing yet", [Line("ppo", np.empty(0), np.empty(0))])], tmp_path / "sub" / "figure.png")
     assert (tmp_path / "sub" / "figure.png").stat().st_size > 1000

@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 from rldsl import PPO, SAC, choice, log_uniform, logit_uniform, when, zipped
+from rldsl.report import search_figures
 from rldsl.report.search_figures import write_figures
 from rldsl.report.search_html import write_html
 from rldsl.report.search_report import SearchReport, pareto_front, search_report
@@ -132,3 +134,12 @@ def test_the_page_shows_its_figures_without_the_network(tmp_path: Path, conditio
     assert titles[:2] == ["Parallel coordinates", "Rungs"] and titles[-1] == "Trials"
     assert axes == (["tau (sac)", "agent", "value"] if conditional else ["gamma", "lr", "value"])
     assert rows == 1 + (20 if conditional else 40)
+
+
+def test_the_ticks_of_the_pareto_front_differ() -> None:
+    axes = Figure().add_subplot()
+    made = report(12)
+    shortened = replace(made, rows=[replace(row, seconds=row.seconds / 30) for row in made.rows])
+    search_figures._pareto(shortened, axes)
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert len(labels) > 3 and len(set(labels)) == len(labels)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rldsl.report.words import amount, count, duration, value
+from rldsl.report.words import amount, count, duration, time_ticks, value
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,18 @@ def test_duration(seconds: float | None, text: str) -> None:
 )
 def test_value(setting: Any, text: str) -> None:
     assert value(setting) == text
+
+
+@pytest.mark.parametrize("seconds", [0.02, 0.7, 3.2, 9.0, 61.0, 200.0, 3700.0, 90_000.0, 400_000.0, 3e7])
+def test_the_labels_of_a_time_axis_are_never_the_same(seconds: float) -> None:
+    ticks = time_ticks(-seconds / 100, seconds)
+    assert 2 <= len(ticks) <= 10 and len(set(ticks.values())) == len(ticks)
+    assert min(ticks) == 0 and max(ticks) <= seconds
+
+
+def test_the_labels_of_a_time_axis_are_round_times() -> None:
+    assert list(time_ticks(0, 3.2).values()) == ["0s", "0.5s", "1s", "1.5s", "2s", "2.5s", "3s"]
+    assert list(time_ticks(0, 200).values()) == ["0s", "30s", "1m 00s", "1m 30s", "2m 00s", "2m 30s", "3m 00s"]
 
 
 def test_count() -> None:

@@ -27,6 +27,11 @@ def test_reasons_that_differ_in_numbers_are_the_same() -> None:
     assert describe_failures(history) == f"{MEMORY.format(512, 'aa1')} (2 trials); diverged: nan (1 trial)"
 
 
+def test_numbers_in_scientific_notation_are_numbers() -> None:
+    reasons = [f"SAC.tau = {tau} is too small" for tau in ("0.0001", "1e-05", "-2.5e-07")]
+    assert "the first 3 trials failed" in str(FailureRules().reason_to_stop(ended(*reasons)))
+
+
 def test_the_first_trials_failing_alike_is_not_the_fault_of_their_settings() -> None:
     lost = "ModuleNotFoundError: No module named 'box'"
     said = FailureRules().reason_to_stop(ended(lost, lost, lost, lost))
