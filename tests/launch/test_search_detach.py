@@ -39,7 +39,7 @@ def directory(project: Project) -> SearchDir:
 
 def test_a_driver_is_stopped_and_resumed(search: Project) -> None:
     assert "drives the search" in said(search, "search", "--only", "long", "--detach")
-    until(lambda: search.sessions and events(search.session)[-1]["event"] == "started", 60)
+    until(lambda: search.sessions and [one["event"] for one in events(search.session)][-1:] == ["started"], 60)
     assert "has a driver: local job" in said(search, "search", "--only", "long", "--detach", fails=True)
     assert "search x/long: 1 of 1 trial: 1 running; local job" in said(search, "status", "--only", "long")
     session = json.loads(said(search, "status", "--only", "long", "--json"))[0]

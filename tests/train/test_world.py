@@ -26,8 +26,12 @@ AGENT = RandomAgent(AgentContext([Random()], [0], Spaces((1,), np.dtype(np.float
 """An agent without metrics."""
 
 
+RECORD = {"trial_id": "0", "trial": {"agent": {"kind": "bandit"}, "env": {}, "budget": {"frames": 4}}}
+"""What the TensorBoard events take from the record of a session."""
+
+
 def recorder(path: Path, columns: tuple[str, ...] = ()) -> Recorder:
-    return Recorder(SessionDir.create(path, "env/agent-0/seed-0", {}, ""), columns, earlier_seconds=5.0)
+    return Recorder(SessionDir.create(path, "env/agent-0/seed-0", RECORD, ""), columns, earlier_seconds=5.0)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +191,7 @@ def test_tensorboard_has_the_same_points(tmp_path: Path) -> None:
     pack = train(tmp_path, session(Random(), frames=512, log_every=128))
     path = pack.directories[0].path
     events = EventAccumulator(str(pack.directories[0].tensorboard)).Reload()
-    assert [one.step for one in events.Scalars("episode_return")] == [128, 256, 384, 512]
+    assert [one.step for one in events.Scalars("charts/episode_return")] == [128, 256, 384, 512]
     np.testing.assert_allclose(
-        [one.value for one in events.Scalars("episode_return")], curve(path)["episode_return"], rtol=1e-6
+        [one.value for one in events.Scalars("charts/episode_return")], curve(path)["episode_return"], rtol=1e-6
     )
