@@ -82,7 +82,7 @@ def test_lines_name_each_result_and_each_reason_once(capsys: pytest.CaptureFixtu
 def test_a_report_shows_all_trials(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     searched = asha(12)
     search_view.console.cache_clear()
-    search_report._report(searched, History.of(record(searched)), tmp_path)
+    search_report._report(searched, History.of(record(searched)), tmp_path, "found")
     shown = capsys.readouterr().out.splitlines()
     assert {int(line.split()[0]) for line in shown[2:14]} == set(range(12))
     assert not any("shows all of them" in line for line in shown)
