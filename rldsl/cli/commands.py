@@ -187,11 +187,7 @@ def report(
         note_missing(runs)
     if choice.file.suffix != ".json" and report_searches(choice, runs, out):
         return
-    sources = Sources(runs, experiments, choice.only or ())
-    sources.add(choice.file, choice)
-    for source in more or ():
-        sources.add(source)
-    show_report(sources, out)
+    show_report(Sources.of(choice, more or (), runs, experiments), out)
 
 
 def audit(
@@ -214,11 +210,7 @@ def audit(
 
     if choice.file.is_file():
         note_missing(runs)
-    sources = Sources(runs, experiments, choice.only or ())
-    sources.add(choice.file, choice)
-    for source in more or ():
-        sources.add(source)
-    return show_audit(sources, as_json=json)
+    return show_audit(Sources.of(choice, more or (), runs, experiments), as_json=json)
 
 
 def list_(runs: given.Runs = RUNS, json: given.Json = False) -> None:

@@ -37,7 +37,7 @@ def run(
     with make_display() as display:
         result = run_plan(request, display)
     if result.outcome == "detached":
-        echo(f"`status` shows how they stand, `stop` ends them, [bold]{command()}[/bold] reconciles")
+        echo(f"`status` shows their states, `stop` ends them, [bold]{command()}[/bold] reconciles")
         return int(result.problem)
     if result.outcome == "stopped":
         echo(f"stopped; nothing is lost: [bold]{command()}[/bold] resumes")

@@ -76,7 +76,7 @@ def _detach(searches: Sequence[Overridden], runs: Path, file: Path, options: Sea
         kind = "process" if record.backend == "local" else f"{record.backend} job"
         echo(f"{escape(one.experiment.name)}: {kind} {record.job_id} drives the search")
     if searches:
-        echo("`status` shows how it stands, `stop` ends it, `resume` continues it")
+        echo("`status` shows its state, `stop` ends it, `resume` continues it")
     return 0
 
 

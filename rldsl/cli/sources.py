@@ -39,6 +39,15 @@ class Sources:
     left_out: Counter[str] = field(default_factory=Counter)
     """The searches of run directories, and how many trials each has: a benchmark has none of them."""
 
+    @classmethod
+    def of(cls, choice: Choice, more: Iterable[Path], runs: Path, experiments: Path | None) -> Sources:
+        """The sources of a command line: the first with its options, and more of them."""
+        sources = cls(runs, experiments, choice.only or ())
+        sources.add(choice.file, choice)
+        for source in more:
+            sources.add(source)
+        return sources
+
     def add(self, source: Path, choice: Choice | None = None) -> None:
         """Adds a source; `choice` has the options for the first one, if it is an experiment file."""
         if source.is_dir():
