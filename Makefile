@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PROJECT := pyproject.toml constraints.txt
 CLASSIC := $(filter-out %_settings.py,$(wildcard experiments/classic/*.py))
 
-.PHONY: cartpole classic test test-here test-slurm test-dstack lint bench tables images docs docs-serve clean
+.PHONY: cartpole classic test test-here test-slurm test-dstack faults lint lock pip-audit bench tables images docs docs-serve clean
 
 cartpole: $(VENV)/.installed
 	$(BIN)/python experiments/classic/cartpole.py --only ppo
@@ -31,11 +31,24 @@ test-slurm:
 test-dstack:
 	$(BIN)/python -m pytest tests/dstack
 
+# The long version of all fault tests: kills, full disks, bit flips, clock jumps, fuzz cases, submissions to SLURM and dstack,
+# random events in the monitor. Takes less than 20 minutes on two idle cores, and writes results/faults.json if all passed.
+faults: $(VENV)/.installed-dev .venv-dstack/.installed
+	$(BIN)/python -m tests.faults
+
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Hashes of the files of every version in constraints.txt, for `pip install --require-hashes -r requirements-lock.txt`.
+lock: $(VENV)/.installed
+	$(BIN)/python .ci/lock
+
+# Known vulnerabilities of the locked versions; asks the database of PyPI.
+pip-audit: .venv-audit/.installed
+	.venv-audit/bin/pip-audit --disable-pip --require-hashes --requirement requirements-lock.txt
 
 bench: $(VENV)/.installed .venv-peers/.installed
 	$(BIN)/python -m benchmarks.compare
@@ -87,9 +100,12 @@ $(VENV)/.installed-docs: $(VENV)/.installed constraints-docs.txt
 .venv-dstack/.installed: constraints-dstack.txt
 	$(call install,the dstack server,.venv-dstack,--constraint constraints-dstack.txt 'dstack[server]' paramiko)
 
+.venv-audit/.installed: Makefile
+	$(call install,pip-audit,.venv-audit,'pip-audit==2.10.1')
+
 .venv-peers/.installed: benchmarks/peers-requirements.txt
 	$(call install,Stable-Baselines3 and SBX,.venv-peers,--requirement benchmarks/peers-requirements.txt)
 
 clean:
-	rm -rf $(VENV) .venv-peers .venv-playground .venv-dstack site
+	rm -rf $(VENV) .venv-peers .venv-playground .venv-dstack .venv-audit site
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -34,7 +34,9 @@ if __name__ == "__main__":
 """
 SCENES = {
     "monitor": ((118, 32), False, ()),
+    "monitor-wide": ((164, 34), False, ("@cartpole/clips",)),
     "monitor-curves": ((118, 30), False, ("@cartpole/clips", "2")),
+    "monitor-grid": ((118, 36), False, ("@cartpole/clips", "2", "v", "e", "i")),
     "monitor-search": ((100, 14), True, ("5",)),
     "monitor-80x24": ((80, 24), True, ("slash", *"-status:done", "enter")),
 }

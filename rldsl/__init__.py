@@ -1,5 +1,6 @@
 """Deep reinforcement learning experiments as code."""
 
+from rldsl._interrupt import imported
 from rldsl.api import Run, load_policy, load_runs, run
 from rldsl.builders.axes import choice, grid, int_uniform, log_uniform, logit_uniform, uniform, when, zipped
 from rldsl.builders.experiment import experiment
@@ -79,3 +80,6 @@ def __getattr__(name: str) -> str:
     from importlib.metadata import version
 
     return version("rldsl")
+
+
+imported()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from collections.abc import Iterator
@@ -10,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from rldsl.store.claim import read_heartbeat
 from tests.project import Project, command_line
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts background jobs so, and processes inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
@@ -23,6 +26,6 @@ def project(tmp_path: Path) -> Iterator[Project]:
             process.kill()
         process.communicate()
     for alive in tmp_path.glob("**/alive.json"):
-        pid = json.loads(alive.read_text())["pid"]
-        if str(tmp_path) in command_line(pid):
+        pid = (read_heartbeat(alive) or {}).get("pid")
+        if isinstance(pid, int) and str(tmp_path) in command_line(pid):
             os.kill(pid, signal.SIGKILL)

@@ -93,3 +93,15 @@ def test_every_import_is_declared(project: dict[str, object]) -> None:
 def test_every_dependency_is_imported(project: dict[str, object]) -> None:
     used = {found.distribution for found in imports()}
     assert declared(project["dependencies"]) - used == set()
+
+
+def test_the_lock_file_has_hashes_of_every_version_in_the_constraints() -> None:
+    constraints = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line]
+    locked: dict[str, int] = {}
+    for line in (ROOT / "requirements-lock.txt").read_text().splitlines():
+        if "==" in line:
+            locked[line.removesuffix(" \\")] = 0
+        elif re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}( \\)?", line):
+            locked[list(locked)[-1]] += 1
+    assert list(locked) == constraints, "run `make lock`"
+    assert all(locked.values())

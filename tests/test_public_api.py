@@ -32,13 +32,21 @@ log_uniform logit_uniform main run uniform when zipped
 """
 
 EXTEND = """
-ALL_ROWS ActionSpace Actor ActorCritic AgentContext AppendOnlyRing Arrays Backend Batch Below1 Budget Check
-Coefficients Compute Continuous Count Discrete EnvError EpisodeBuffer FeedForward Flag Fraction FractionRate
-GradientLearner Job Kind Layout Learner LocalBackend Natural Network NoHash NonNegative NonNegativeRate
-Normalization NumpyPolicy OffPolicy OffPolicyAgent OnPolicy OnPolicyAgent Params PerMember Policy Positive
-PositiveRate QNetwork QueueUnavailable QueueState Real Refused ReplayBuffer ReplayShape Resources RolloutBuffer Sizes
-Spaces Spec Step JobRecord Trunk Update VectorEnv VideoRecorder Whole World as_float build_trunk greedy init_linear
-linear linear_shapes make_actor make_rendered_env make_vector_env restore_stream sample stream stream_state value_at
+    ALL_ROWS ActionSpace Actor ActorCritic AgentContext AppendOnlyRing Arrays Backend Batch Below1 Budget Check
+    Coefficients Compute Continuous Count Critic Discrete EnvError EpisodeBuffer FeedForward Flag Fraction
+    FractionRate Gaussian GradientLearner Head Job JobRecord Kind Layout Learner LocalBackend Natural Network NoHash
+    LogPoint SessionEnd
+    NonNegative NonNegativeRate Normalization NumpyPolicy OffPolicy OffPolicyAgent OnPolicy OnPolicyAgent Params
+    PerMember Policy Positive PositiveRate QNetwork QueueState QueueUnavailable Real Refused ReplayBuffer ReplayShape
+    Resources RolloutBuffer Sizes Spaces Spec Step Trunk Twins Update VectorEnv VideoRecorder Whole World
+    approximate_kl as_float boltzmann_probabilities build_trunk categorical_entropy categorical_log_prob clip_fraction
+    clipped_value_loss combine_critics critics_loss discounted_returns double_q_target entropy_bonus
+    epsilon_greedy_probabilities expected_soft_actor_loss expected_soft_value explained_variance gaussian_entropy
+    gaussian_log_prob generalized_advantages greedy huber huber_td_loss init_linear linear linear_shapes make_actor
+    make_rendered_env make_vector_env member_mean n_step_returns normalize_per_member ppo_clip_loss q_learning_target
+    reinforce_loss restore_stream sample scope self_imitation_policy_loss self_imitation_value_loss soft_actor_loss
+    soft_update squashed_gaussian_log_prob squashed_gaussian_sample stream stream_state td_target temperature_loss
+    value_at value_loss
 """
 
 
@@ -159,7 +167,7 @@ def test_importing_the_package_changes_nothing() -> None:
 def test_a_mistake_in_an_experiment_file_is_one_sentence(project: Project) -> None:
     project.write("from rldsl import PPO, main\n\nagent = PPO(gama=1)\nmain(agent)\n")
     ran = project.python("exp.py")
-    assert ran.returncode == 1
+    assert ran.returncode == 2
     assert ran.stderr == "error: exp.py:3: PPO has no field 'gama'; did you mean gamma?\n"
 
 

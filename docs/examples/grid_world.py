@@ -30,12 +30,19 @@ class GridWorld(gymnasium.Env):
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict]:
         self.here = np.clip(self.here + MOVES[action], 0, self.size - 1)
         found = bool((self.here == self.goal).all())
-        return self._observe(), float(found), found, False, {}
+        distance = int(abs(self.here - self.goal).sum())
+        return self._observe(), float(found), found, False, {"distance": distance}
 
     def render(self) -> np.ndarray:
         picture = np.full((self.size, self.size, 3), 230, np.uint8)
         picture[tuple(self.goal)], picture[tuple(self.here)] = (60, 160, 60), (60, 60, 200)
         return picture.repeat(PIXELS, 0).repeat(PIXELS, 1)
+
+    def get_state(self) -> dict[str, Any]:
+        return {"here": self.here, "goal": self.goal}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self.here, self.goal = state["here"], state["goal"]
 
     def _observe(self) -> dict[str, np.ndarray]:
         return {"here": self.here, "goal": self.goal}

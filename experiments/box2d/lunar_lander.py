@@ -27,7 +27,7 @@ ddqn_per = (
 sac = lunar_lander.agent(SAC_OF["LunarLander-v3"])
 crossq = lunar_lander.agent(CROSSQ_OF["LunarLander-v3"])
 a2c_search = a2c.search(
-    {"agent.lr.start": log_uniform(3e-4, 3e-3), "agent.critic_lr.start": log_uniform(1e-3, 1e-2)},
+    {"agent.lr.start": log_uniform(3e-4, 3e-3)},
     gamma=logit_uniform(0.98, 0.999),
     lam=uniform(0.9, 1.0),
     entropy=log_uniform(1e-5, 1e-2),

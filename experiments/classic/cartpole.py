@@ -1,6 +1,6 @@
 """CartPole-v1: every algorithm and a random baseline. `make cartpole` trains PPO, `make classic` all of them.
 
-Hyperparameters were chosen on seeds 0 to 3 (A2C: 0 to 7); the benchmark uses seeds 100 to 103.
+Hyperparameters were chosen on seeds 0 to 3 (A2C: 0 to 7, SAC: by the search); the benchmark uses seeds 100 to 103.
 """
 
 from classic_settings import DISCRETE_CROSSQ, DISCRETE_SAC, RELU
@@ -77,13 +77,21 @@ Q_LEARNING = DQN(
 
 dqn = cartpole.agent(Q_LEARNING.with_(gamma=0.98)).target(400)
 ddqn_per = cartpole.agent(Q_LEARNING.with_(prioritized=Prioritized())).named("cartpole/ddqn-per").target(450)
-sac = cartpole.agent(DISCRETE_SAC.with_(gamma=0.98, n_step=8)).target(420)
-sac_search = sac.search(
-    {"agent.lr.start": log_uniform(3e-4, 3e-3)},
-    gamma=logit_uniform(0.95, 0.995),
-    tau=log_uniform(0.003, 0.1),
-    entropy_ratio=uniform(0.05, 0.5),
-).asha(trials=12, grace=4e4, eta=3, seeds=(1, 2))
+sac = cartpole.agent(
+    DISCRETE_SAC.with_(lr=Linear(2.65e-3), gamma=0.9928, tau=0.0053, entropy_ratio=0.0734, n_step=8)
+).target(420)
+sac_search = (
+    sac.search(
+        {"agent.lr.start": log_uniform(3e-4, 3e-3)},
+        gamma=logit_uniform(0.95, 0.995),
+        tau=log_uniform(0.003, 0.1),
+        entropy_ratio=uniform(0.05, 0.5),
+    )
+    .asha(trials=16, seeds=(2, 4, 8))
+    .objective("min")
+)
+"""Ranked by the worst seed: with the settings before the search, one of four seeds failed."""
+
 crossq = cartpole.agent(DISCRETE_CROSSQ.with_(gamma=0.98, n_step=8)).target(400)
 random = cartpole.agent(Random())
 

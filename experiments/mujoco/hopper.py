@@ -15,7 +15,7 @@ ppo_search = ppo.search(
     lam=uniform(0.9, 0.98),
     entropy=log_uniform(1e-5, 1e-2),
     log_std=uniform(-1.0, 0.0),
-).asha(trials=16)
+).asha(trials=16, seeds=(1, 2, 4))
 
 hopper_1m = hopper.env(MuJoCo("Hopper-v5", num_envs=4)).frames(1e6).log_every(1e3)
 sac_1m = hopper_1m.agent(SAC_1M_OF["Hopper-v5"]).named("hopper/sac-1m").target(2700)

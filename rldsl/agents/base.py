@@ -25,6 +25,11 @@ class AgentContext:
     compute: Compute = field(default_factory=Compute)
 
     @property
+    def device(self) -> str:
+        """The device to train on, as torch names it. The training loop has resolved `auto`; elsewhere it is the CPU."""
+        return "cpu" if self.compute.device == "auto" else self.compute.device
+
+    @property
     def members(self) -> int:
         return len(self.specs)
 
@@ -80,6 +85,10 @@ class Learner(ABC):
         """What to record in the journal when training starts: device, compiled or eager, and the like."""
         return {}
 
+    def learning(self) -> bool:
+        """Whether gradient steps have begun. Until then, frames per second say nothing about the time that is left."""
+        return True
+
     def forget_episodes(self) -> None:
         """Called on resume if the environments could not restore their state: all episodes start anew."""
         return
@@ -111,3 +120,7 @@ class Learner(ABC):
     def restore_policy(self, member: int, state: Mapping[str, Any]) -> None:
         """Load one member's policy from what `policy_state` or `state` returned."""
         self.restore(member, state)
+
+    def initialize(self, member: int, state: Mapping[str, Any]) -> None:
+        """Start one member with the weights in what `policy_state` or `state` returned for another session."""
+        self.restore_policy(member, state)

@@ -142,3 +142,7 @@ class DQNAgent(OffPolicyAgent[DQN]):
     def restore(self, member: int, state: Mapping[str, Any]) -> None:
         super().restore(member, state)
         self.target[member] = torch.from_numpy(np.array(state["target"])).to(self.device)
+
+    def initialize(self, member: int, state: Mapping[str, Any]) -> None:
+        super().initialize(member, state)
+        self.target[member] = self.update.flat[member]

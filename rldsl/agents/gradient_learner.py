@@ -55,7 +55,7 @@ class GradientLearner(Learner, Generic[S]):
     def __init__(self, context: AgentContext) -> None:
         self.context = context
         self.spec = cast(S, context.specs[0])
-        self.device = torch.device(context.compute.device)
+        self.device = torch.device(context.device)
         self.members, self.num_envs = context.members, context.num_envs
         self.streams = {name: [stream(seed, name) for seed in context.seeds] for name in STREAMS}
         self.network = self.build_network()

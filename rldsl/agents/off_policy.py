@@ -57,6 +57,9 @@ class OffPolicyAgent(GradientLearner[S]):
             if world.exhausted:
                 return
 
+    def learning(self) -> bool:
+        return self.updates > 0
+
     def _act(self, world: World, exploration: Any) -> None:
         """One vector step, uniformly at random before `learning_starts`, into the replay buffer."""
         if not self.replay_begun:

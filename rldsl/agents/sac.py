@@ -79,3 +79,7 @@ class SACAgent(SoftAgent[SAC]):
     def restore(self, member: int, state: Mapping[str, Any]) -> None:
         super().restore(member, state)
         self.targets[member] = torch.from_numpy(np.array(state["targets"])).to(self.device)
+
+    def initialize(self, member: int, state: Mapping[str, Any]) -> None:
+        super().initialize(member, state)
+        self.targets[member] = self.critics.flat[member]

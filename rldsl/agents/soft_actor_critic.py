@@ -173,6 +173,12 @@ class SoftAgent(OffPolicyAgent[A]):
             "latest_metrics": {name: metrics[member].copy() for name, metrics in latest.items()},
         }
 
+    def initialize(self, member: int, state: Mapping[str, Any]) -> None:
+        """The best policy has no critics: they start with random weights then."""
+        super().initialize(member, state)
+        if "critics" in state:
+            self.critics.load(member, {"flat": state["critics"]["flat"]})
+
     def restore(self, member: int, state: Mapping[str, Any]) -> None:
         super().restore(member, state)
         self.critics.load(member, state["critics"])

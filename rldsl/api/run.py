@@ -9,11 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Literal
 
 from rldsl.api.runs import Run
+from rldsl.builders.after import check_after
 from rldsl.builders.experiment import ExperimentBuilder
+from rldsl.launch import machine
+from rldsl.launch.initial import fetch_initial
+from rldsl.launch.other_code import settle
+from rldsl.launch.prepare import prepare_stages
 from rldsl.launch.select import TRAIN, select_sessions
+from rldsl.plan.after import Stage, in_order
 from rldsl.plan.existing import Existing, PlannedSession
 from rldsl.plan.overrides import Assignment, Options, Overridden, apply
 from rldsl.plan.packs import make_packs
@@ -31,6 +37,7 @@ def run(
     overrides: Mapping[str, Any] | None = None,
     runs: str | Path = "runs",
     verbose: bool = True,
+    other_code: Literal["refuse", "continue", "redo"] = "refuse",
 ) -> list[Run]:
     """Trains experiments in this process, and returns a `Run` for each of their sessions.
 
@@ -38,6 +45,9 @@ def run(
     kept, interrupted ones resumed, failed ones tried again, and those that another process is training left to it.
     Packs of sessions train one after the other. `frames`, `seeds` and `overrides={"agent.gamma": 0.995}` override
     fields as `--frames`, `--seeds` and `--set` do.
+
+    `other_code` says what happens to sessions that other code has trained: they are refused with an error, continued
+    with the present code (`--continue`), or set aside and trained again (`--redo`).
 
     An exception in an agent or environment is raised here, so `breakpoint()` and debuggers work. Ctrl-C finishes the
     iteration, writes a checkpoint and raises `KeyboardInterrupt`; a second Ctrl-C interrupts at once.
@@ -49,11 +59,15 @@ def run(
     chosen = _overridden(experiments, frames, seeds, overrides or {})
     plan = make_plan([one for one in chosen if not one.experiment.sampled])
     directory = Path(runs)
-    pending = select_sessions(plan, Existing(directory), (*TRAIN, "failed")).sessions
+    states = (*TRAIN, "failed")
+    existing = settle(plan, directory, _script(), states, other_code)
+    selected = select_sessions(plan, existing, states).sessions
+    ordered = prepare_stages(in_order(plan, selected, existing), existing)
     found: list[str] = []
     with noted_interrupt() as interrupt, _kept_torch_threads():
-        for pack in make_packs(pending, processes=1):
-            train_pack(pack, directory, interrupt, verbose)
+        for pack in _packs(ordered):
+            fetch_initial(pack, directory)
+            train_pack(pack, directory, interrupt, verbose, any_code=other_code == "continue")
             if interrupt.reason is not None:
                 raise KeyboardInterrupt
         for one in chosen:
@@ -61,6 +75,12 @@ def run(
                 found += search_in_process(one, directory, interrupt, verbose)
     trained = [planned.directory for planned in Existing(directory).sessions(plan)]
     return [Run(directory / session) for session in dict.fromkeys([*trained, *found])]
+
+
+def _packs(ordered: Sequence[Stage]) -> list[list[PlannedSession]]:
+    """Packs in the order in which they can be trained."""
+    gpu = bool(machine.gpus())
+    return [pack for stage in ordered for pack in make_packs(stage.sessions, processes=1, gpu=gpu)]
 
 
 def _overridden(
@@ -75,6 +95,7 @@ def _overridden(
     for one in built:
         if not isinstance(one, Experiment):
             raise SpecError(f"run(...) takes experiments, not a {type(one).__name__}: write run(a, b)")
+    check_after(experiments, built, "run(...)")
     given = [Assignment(path, value, f"--set {path}={value}") for path, value in overrides.items()]
     if frames is not None:
         given.append(Assignment("budget.frames", frames, f"--frames {frames}"))
@@ -83,22 +104,36 @@ def _overridden(
     return apply(built, [Options(given)] if given else [])
 
 
+def _script() -> Path | None:
+    """The Python file that runs."""
+    script = Path(sys.argv[0])
+    return script if script.suffix == ".py" and script.is_file() else None
+
+
 def train_pack(
-    pack: Sequence[PlannedSession], runs: Path, interrupt: Interrupt, verbose: bool, until: int | None = None
+    pack: Sequence[PlannedSession],
+    runs: Path,
+    interrupt: Interrupt,
+    verbose: bool,
+    until: int | None = None,
+    any_code: bool = True,
 ) -> None:
     """Trains sessions together in this process, to the end or up to a frame."""
+    from rldsl.store.code_version import CodeVersions
     from rldsl.store.provenance import collect
+    from rldsl.store.sources import source_files
+    from rldsl.store.worktree import project_root
     from rldsl.train.pack import Pack, open_directories
 
     sessions = [session for one in pack for session in one.row.sessions() if session.seed == one.seed]
-    script = Path(sys.argv[0])
-    origin = collect(sys.argv, Path.cwd(), [script] if script.suffix == ".py" and script.is_file() else [])
+    script = _script()
+    origin = collect(sys.argv, Path.cwd(), source_files(script, project_root(script)) if script else [])
     directories = open_directories(runs, sessions)
     if verbose:
         names = ", ".join(dict.fromkeys(session.experiment for session in sessions))
         seeds = ", ".join(str(session.seed) for session in sessions)
         print(f"training {names}, seed{'s' if len(sessions) > 1 else ''} {seeds}", flush=True)  # noqa: T201
-    Pack(sessions, directories, origin).run(lambda: interrupt.reason, until)
+    Pack(sessions, directories, origin, CodeVersions(script), any_code=any_code).run(lambda: interrupt.reason, until)
     if verbose:
         for directory in directories:
             trained = Run(directory.path)
@@ -122,8 +157,11 @@ def noted_interrupt() -> Iterator[Interrupt]:
     previous = signal.getsignal(signal.SIGINT) or signal.default_int_handler
 
     def note(number: int, frame: FrameType | None) -> None:
+        from rldsl.compile import activity
+
         interrupt.reason = INTERRUPTED
         signal.signal(signal.SIGINT, previous)
+        activity.interrupt()
 
     signal.signal(signal.SIGINT, note)
     try:

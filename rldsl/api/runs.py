@@ -11,6 +11,7 @@ from typing import Any
 from rldsl.spec.errors import SpecError
 from rldsl.spec.session import Session
 from rldsl.store.errors import StoreError
+from rldsl.store.integrity import metrics_damage
 from rldsl.store.metrics import last_row, read_metrics
 from rldsl.store.runs import Runs
 from rldsl.store.session_dir import SessionDir
@@ -25,7 +26,7 @@ class Run:
         self.directory = directory
         self._session_dir = SessionDir(directory)
         record = self._session_dir.read_session()
-        self.spec: Session = Session.from_record(record)
+        self.spec: Session = Session.from_record(record, directory)
         """Trial (agent, environment, budget, ...), seed, target and overrides."""
         self.id: str = str(record.get("id", self.spec.id))
         """As the commands show it. A session of an earlier schema version keeps the id that it was created with."""
@@ -58,6 +59,8 @@ class Run:
 
         Empty cells are NaN.
         """
+        if damage := metrics_damage(self._session_dir.metrics, self._session_dir.read_state()):
+            warnings.warn(f"{self.directory}: {damage}", stacklevel=2)
         arrays = _as_arrays(read_metrics(self._session_dir.metrics))
         if find_spec("pandas") is None:
             return arrays
@@ -74,6 +77,8 @@ def load_runs(
     `experiment` selects by name, as `--only` does: `"cartpole/ppo"`, `"ppo"` or `"cartpole"`. `sessions` selects by
     session id. A session that cannot be read is skipped with a warning that says why.
     """
+    if not Path(runs).is_dir():
+        raise StoreError(f"there is no run directory {runs}")
     loaded = []
     for directory in Runs(Path(runs)).sessions():
         if sessions is not None and directory.id not in sessions:

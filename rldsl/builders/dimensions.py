@@ -8,12 +8,12 @@ from typing import Any
 
 from rldsl.builders.axes import Axes, When, Zipped
 from rldsl.spec.agent import Agent
-from rldsl.spec.base import Kind, Spec
+from rldsl.spec.base import Spec
 from rldsl.spec.budget import Budget, Evaluation
 from rldsl.spec.environment import Environment
 from rldsl.spec.errors import SpecError
 from rldsl.spec.paths import Parts, assign, get, resolve, unknown_path
-from rldsl.spec.search import Axis, Condition, Dimension, Listed
+from rldsl.spec.search import Axis, Condition, Dimension, Listed, shown
 
 PARTS: Mapping[str, type[Spec]] = {"agent": Agent, "env": Environment, "budget": Budget, "evaluation": Evaluation}
 """The parts of an experiment that can be an axis, as a whole or by one of their fields."""
@@ -90,8 +90,8 @@ class _Maker:
         owner, path = self._owner(one.when)
         values = [value for value in _values(owner, path) if one.when.matches(value)]
         if not values:
-            listed = ", ".join(_short(value) for value in _values(owner, path))
-            raise SpecError(f"{path} is never {_short(one.when.value)}; its values: {listed}")
+            listed = ", ".join(shown(value) for value in _values(owner, path))
+            raise SpecError(f"{path} is never {shown(one.when.value)}; its values: {listed}")
         return [_replaced(parts, path, value) for parts in self._contexts(owner, depth + 1) for value in values]
 
     def _owner(self, when: Condition) -> tuple[_Given, str]:
@@ -115,7 +115,7 @@ class _Maker:
         if bad := next((parts for parts in contexts if resolve(parts, path) != path), None):
             part, _, field = path.rpartition(".")
             raise SpecError(
-                f"{path} is not a field of {_short(get(bad, part))}: "
+                f"{path} is not a field of {shown(get(bad, part))}: "
                 f"give its axis for the others alone, as in when({part!r}, ..., {field}=...)"
             )
         return contexts
@@ -152,10 +152,3 @@ def _check_value(parts: Parts, path: str, value: Any) -> Spec:
     """Validates a value of an axis for its field; returns the part of the experiment that has it."""
     head, _, rest = path.partition(".")
     return PARTS[head].parse(assign(parts[head].data(), rest, value) if rest else value, root=head)
-
-
-def _short(value: Any) -> str:
-    """A value in an error message; specs by their kind."""
-    if isinstance(value, Kind):
-        return type(value).__name__
-    return str(value["kind"]) if isinstance(value, Mapping) and "kind" in value else repr(value)

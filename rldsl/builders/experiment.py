@@ -6,7 +6,7 @@ Every method returns a new, validated builder.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, Concatenate, Literal, ParamSpec
@@ -19,7 +19,9 @@ from rldsl.spec.budget import SEARCH_SEEDS_FROM, Budget, Evaluation, Seeds, Targ
 from rldsl.spec.compute import Compute
 from rldsl.spec.environment import Environment
 from rldsl.spec.errors import SpecError, line_of_user, suggestion
-from rldsl.spec.experiment import Experiment, name_problem
+from rldsl.spec.experiment import Experiment, Lines, name_problem
+from rldsl.spec.hooks import hook_name
+from rldsl.spec.init_from import HUB, InitFrom
 from rldsl.spec.launcher import Launcher, Local
 from rldsl.spec.search import (
     EXAMPLES,
@@ -53,7 +55,7 @@ def _checked(
             _check_arguments(method.__name__, signature, (self, *args), kwargs)
             builder = method(self, *args, **kwargs)
             builder._check()
-            return builder
+            return replace(builder, last_call=line_of_user())
         except SpecError as error:
             raise SpecError(error.sentence, error.where or line_of_user()) from None
 
@@ -89,12 +91,18 @@ class ExperimentBuilder:
     chosen_target: Target | None = None
     evaluation: Evaluation | None = None
     chosen_compute: Compute = field(default_factory=Compute)
+    initial: InitFrom | None = None
+    log_hook: str | None = None
+    end_hook: str | None = None
     dimensions: tuple[Dimension, ...] = ()
     method: Method | None = None
     search_options: Mapping[str, Any] = field(default_factory=dict)
     searched_at: str | None = None
     launcher: Launcher = field(default_factory=Local)
+    predecessors: tuple[str, ...] = ()
+    after_at: str | None = None
     where: str | None = None
+    last_call: str | None = field(default=None, compare=False)
 
     def __getattr__(self, name: str) -> Any:
         """Called for names that do not exist only."""
@@ -129,8 +137,10 @@ class ExperimentBuilder:
         return replace(self, budget=self._budget(checkpoint_every=frames))
 
     @_checked
-    def seeds(self, count: int, first: int = 0) -> ExperimentBuilder:
-        """Sets the seeds of each trial: `first`, `first + 1`, ..."""
+    def seeds(self, count: int | Sequence[int], first: int = 0) -> ExperimentBuilder:
+        """Sets the seeds of each trial: `first`, `first + 1`, ...; or exactly those in a list."""
+        if isinstance(count, Sequence):
+            return replace(self, chosen_seeds=Seeds.parse({"values": list(count)}))
         seeds = Seeds(count=count, first=first)
         if seeds.first + seeds.count > SEARCH_SEEDS_FROM:
             raise SpecError(
@@ -150,8 +160,35 @@ class ExperimentBuilder:
         return replace(self, evaluation=Evaluation.parse(data))
 
     @_checked
+    def init_from(self, session: Any, checkpoint: Literal["best", "last"] | None = None) -> ExperimentBuilder:
+        """Starts from the weights of another session, which becomes part of the identity.
+
+        `session` is the id of a session in the run directory, the id of a trial (each seed then starts from the session
+        of the same seed), a `Run`, or an agent on the Hugging Face Hub, `hf://OWNER/NAME`. Weights and normalisation
+        statistics are taken over; optimizer, replay buffer and frame count start anew. `checkpoint` is `"last"` or
+        `"best"`, which has the policy only, without critics; an agent on the Hub has only that.
+        """
+        source = str(getattr(session, "id", session))
+        default = "best" if source.startswith(HUB) else "last"
+        return replace(self, initial=InitFrom.parse({"source": source, "checkpoint": checkpoint or default}))
+
+    @_checked
+    def on_log(self, function: Callable[[Any], None]) -> ExperimentBuilder:
+        """Calls a function of your own with a `LogPoint` at every log point of every session.
+
+        It can end the session (`point.stop("...")`), keep a checkpoint or notify somebody. Its name is part of the
+        identity, because it can change what is trained.
+        """
+        return replace(self, log_hook=hook_name(function, ".on_log"))
+
+    @_checked
+    def on_end(self, function: Callable[[Any], None]) -> ExperimentBuilder:
+        """Calls a function of your own with a `SessionEnd` when a session is done or has failed."""
+        return replace(self, end_hook=hook_name(function, ".on_end"))
+
+    @_checked
     def compute(
-        self, device: str = "cpu", compile: Literal["auto", "on", "off"] = "auto", threads: int = 1
+        self, device: str = "auto", compile: Literal["auto", "on", "off"] = "auto", threads: int = 1
     ) -> ExperimentBuilder:
         """Sets device, compilation and CPU threads. They are not part of a session's identity."""
         return replace(self, chosen_compute=Compute(device=device, compile=compile, threads=threads))
@@ -160,6 +197,18 @@ class ExperimentBuilder:
     def on(self, launcher: Launcher) -> ExperimentBuilder:
         """Sets where sessions run unless `--on` overrides it. It is not part of a session's identity."""
         return replace(self, launcher=_expect(launcher, Launcher, ".on"))
+
+    @_checked
+    def after(self, *experiments: ExperimentBuilder | Experiment) -> ExperimentBuilder:
+        """Starts sessions only when all sessions of these experiments are done.
+
+        It is not part of a session's identity.
+        """
+        for one in experiments:
+            if not isinstance(one, ExperimentBuilder | Experiment):
+                raise SpecError(f".after takes experiments, got {one!r}")
+        names = dict.fromkeys((*self.predecessors, *(one.name for one in experiments)))
+        return replace(self, predecessors=tuple(names), after_at=line_of_user())
 
     @_checked
     def named(self, name: str) -> ExperimentBuilder:
@@ -289,7 +338,12 @@ class ExperimentBuilder:
         if missing := [f".{method}(...)" for method, value in required.items() if value is None]:
             calls = " and ".join(missing)
             raise SpecError(f"experiment {self.name!r} is not complete: it needs {calls}", self.where)
-        return Experiment.parse(parts | {"name": self.name, "search": self._search()}, root=self.name)
+        given = parts | {"name": self.name, "search": self._search()}
+        try:
+            made = Experiment.parse(given, root=self.name)
+        except SpecError as error:
+            raise SpecError(error.sentence, self.searched_at or self.last_call) from None
+        return made.declared_at(Lines(self.last_call, self.searched_at))
 
     def _parts(self) -> dict[str, Any]:
         return {
@@ -297,10 +351,14 @@ class ExperimentBuilder:
             "env": self.chosen_env,
             "budget": self.budget,
             "evaluation": self.evaluation,
+            "init_from": self.initial,
+            "on_log": self.log_hook,
+            "on_end": self.end_hook,
             "compute": self.chosen_compute,
             "seeds": self.chosen_seeds,
             "target": self.chosen_target,
             "launcher": self.launcher,
+            "after": self.predecessors,
         }
 
     def _budget(self, **changes: float) -> Budget:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rldsl.spec.base import Spec, canonical, is_ours
+from rldsl.spec.environment import Gym
 from rldsl.spec.errors import SpecError
 from rldsl.spec.experiment import Experiment
 
@@ -25,6 +26,8 @@ def experiment_source(experiment: Experiment, docstring: str) -> str:
             f"{experiment.name} uses {', '.join(foreign)}, which rldsl does not define: only an experiment made of "
             "rldsl's own classes can be written as a file"
         )
+    if isinstance(experiment.env, Gym) and (lacks := experiment.env.missing()):
+        raise SpecError(f"{experiment.name} cannot be written as a file: {lacks}")
     name = _variable(experiment)
     names = sorted({*_class_names(experiment), "experiment", "main"}, key=_import_order)
     return "\n".join(
@@ -70,7 +73,11 @@ def _settings(experiment: Experiment) -> Iterable[tuple[str, list[tuple[str, Any
         if (value := getattr(experiment.budget, field)) is not None:
             yield f".{field}", [("", value)]
     seeds = experiment.seeds
-    yield ".seeds", [("", seeds.count), *([("first", seeds.first)] if seeds.first else [])]
+    first = [("first", seeds.first)] if seeds.first else []
+    yield ".seeds", [("", list(seeds.values))] if seeds.values else [("", seeds.count), *first]
+    if experiment.init_from is not None:
+        init = experiment.init_from
+        yield ".init_from", [("", init.source), ("checkpoint", init.checkpoint)]
     if experiment.target is not None:
         score = experiment.target.score
         yield ".target", [("", int(score) if score.is_integer() else score)]

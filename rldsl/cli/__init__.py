@@ -7,8 +7,11 @@ from pathlib import Path
 
 from rldsl.builders.experiment import ExperimentBuilder
 from rldsl.cli.load import captured, check_declared
-from rldsl.spec.errors import SpecError
+from rldsl.spec.errors import EXIT_CODE, SpecError
 from rldsl.spec.experiment import Experiment
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
 
 
 def main(*experiments: ExperimentBuilder | Experiment) -> None:
@@ -18,11 +21,14 @@ def main(*experiments: ExperimentBuilder | Experiment) -> None:
     except SpecError as error:
         if captured(()):
             raise
-        sys.exit(f"error: {error}")
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(EXIT_CODE)
     if captured(experiments) or _in_worker():
         return
-    from rldsl.cli.app import run_file
-
+    try:
+        from rldsl.cli.app import run_file
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     sys.exit(run_file(Path(sys.argv[0]), experiments, sys.argv[1:]))
 
 
@@ -34,6 +40,8 @@ def _in_worker() -> bool:
 
 def run() -> None:
     """The console script `rldsl`."""
-    from rldsl.cli.app import run_rldsl
-
+    try:
+        from rldsl.cli.app import run_rldsl
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     sys.exit(run_rldsl(sys.argv[1:]))

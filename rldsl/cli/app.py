@@ -13,15 +13,19 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
-from rldsl.cli import commands
+from rldsl.cli import INTERRUPTED, commands
 from rldsl.cli.compare import compare
+from rldsl.cli.graduate import graduate
 from rldsl.cli.load import Declared, remember
 from rldsl.cli.options import Choice
 from rldsl.cli.plot import plot
+from rldsl.cli.prune import prune
+from rldsl.cli.pull import pull
+from rldsl.cli.push import push
 from rldsl.cli.sync import sync
 from rldsl.cli.tensorboard import tensorboard
 from rldsl.cli.watch import watch
-from rldsl.spec.errors import SpecError
+from rldsl.spec.errors import EXIT_CODE, SpecError
 from rldsl.store.errors import StoreError
 
 Command: TypeAlias = Callable[..., int | None]
@@ -31,6 +35,7 @@ OF_A_FILE: tuple[Command, ...] = (
     commands.plan,
     commands.search,
     commands.status,
+    commands.logs,
     commands.stop,
     commands.resume,
     commands.enjoy,
@@ -43,6 +48,7 @@ OF_RLDSL: tuple[Command, ...] = (
     watch,
     commands.list_,
     commands.diff,
+    commands.export,
     commands.envs,
     commands.launchers,
     commands.schema,
@@ -51,8 +57,12 @@ OF_RLDSL: tuple[Command, ...] = (
     compare,
     tensorboard,
     sync,
+    push,
+    pull,
+    graduate,
+    prune,
 )
-INTERRUPTED = 130
+LONGEST_SHOWN = 200
 
 UsageError: Any = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException")
 """The base class of usage errors: click's own or, in newer versions of typer, a copy inside typer."""
@@ -158,9 +168,21 @@ def _run(app: typer.Typer, arguments: list[str], name: str) -> int:
         return int(error.exit_code)
     except (SpecError, StoreError) as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
-        return 2
-    except (KeyboardInterrupt, typer.Abort):
-        return INTERRUPTED
+        return EXIT_CODE
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+    except (OSError, RecursionError, MemoryError) as error:  # such as a name that no filesystem can have
+        print(f"error: {_system_error(error)}", file=sys.stderr)  # noqa: T201
+        return EXIT_CODE
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+
+
+def _system_error(error: Exception) -> str:
+    """An error of the operating system or of Python's limits in one line."""
+    if not isinstance(error, OSError):
+        return "out of memory" if isinstance(error, MemoryError) else "the input is nested too deeply"
+    name = str(error.filename or "")
+    shown = name if len(name) <= LONGEST_SHOWN else f"{name[:LONGEST_SHOWN]}..."
+    return f"{shown}: {(error.strerror or str(error)).lower()}".removeprefix(": ")

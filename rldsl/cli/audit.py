@@ -13,11 +13,11 @@ from rldsl.report.words import count
 
 
 def show_audit(sources: Sources, as_json: bool) -> int:
-    """Prints a line for each result; returns 1 if any was rejected."""
+    """Prints a line for each result; returns 1 if any was rejected or could not be read."""
     benchmark = make_benchmark(sources.entries, sources.results)
     if as_json:
         print(json.dumps(_data(benchmark), indent=2))  # noqa: T201
-        return int(bool(benchmark.rejected or benchmark.unknown))
+        return int(bool(benchmark.rejected or benchmark.unknown or sources.unreadable))
     accepted = [row for row in benchmark.rows if row.result is not None]
     for row in accepted:
         assert row.result is not None
@@ -30,7 +30,7 @@ def show_audit(sources: Sources, as_json: bool) -> int:
     echo(f"{count(len(accepted) + rejected, 'result')}: {len(accepted)} accepted, {rejected} rejected")
     if missing_rows:
         echo(f"{count(missing_rows, 'experiment')} without a result")
-    return int(rejected > 0)
+    return int(rejected > 0 or sources.unreadable > 0)
 
 
 def _data(benchmark: Benchmark) -> list[dict[str, object]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,23 +12,37 @@ import typer
 
 from rldsl.cli import options as given
 from rldsl.cli.options import RUNS, Choice
+from rldsl.cli.transfer import Repo
 from rldsl.plan.existing import Existing
 from rldsl.spec.errors import SpecError
 
 
 def train(
     choice: Choice,
-    plan: given.FrozenPlan = None,
     on: given.On = None,
     detach: given.Detach = False,
     cancel_stale: given.CancelStale = False,
+    redo: given.Redo = False,
+    continue_: given.Continue = False,
+    debug: given.Debug = False,
+    notify: given.Notify = None,
     runs: given.Runs = RUNS,
 ) -> int:
     """Train all sessions that are neither done nor failed. Ctrl-C checkpoints; the same command resumes."""
-    from rldsl.cli.run import run
+    from rldsl.cli.run import decision, run
 
-    selected = choice.plan(sampled=False, frozen=plan, on=on)
-    return run(selected, runs, choice.file, detach=detach, cancel_stale=cancel_stale)
+    selected = choice.selected(runs, sampled=False, on=on)
+    other_code = decision(redo, continue_, named=not selected.experiments and choice.plan_file is None)
+    return run(
+        selected.plan,
+        runs,
+        selected.file,
+        detach=detach,
+        cancel_stale=cancel_stale,
+        other_code=other_code,
+        debug=debug,
+        notify=notify,
+    )
 
 
 def plan(
@@ -39,31 +54,33 @@ def plan(
     on: given.On = None,
     json: given.Json = False,
 ) -> None:
-    """Show what would run: trials, sessions and their states; fail if this machine cannot run them.
+    """Show what would run: trials, sessions and their states; fail if an environment cannot be made here.
 
     With several files, show a line for each experiment: sessions, frames and estimated hours.
     """
     from rldsl.cli.plan_overview import print_overview_json, show_overview
     from rldsl.cli.plan_view import finished_names, print_json, show_backend, show_plan
-    from rldsl.cli.tables import echo
+    from rldsl.cli.tables import echo, escape
     from rldsl.launch.search_state import current_plan, search_progress
-    from rldsl.plan.plan import make_plan
+    from rldsl.store.code_version import CodeVersions
 
-    experiments = choice.experiments(on=on, more=more or ())
-    selected, searches = make_plan(experiments), search_progress(experiments, runs)
-    current = current_plan(experiments, runs, searches)
+    chosen = choice.selected(runs, on=on, more=more or ())
+    selected, searches = chosen.plan, search_progress(chosen.experiments, runs)
+    current = current_plan(chosen.experiments, runs, searches) if chosen.experiments else selected
+    current = replace(current, needed=selected.needed)
     if more and out is None:
         (print_overview_json if json else show_overview)(current, Existing(runs), searches)
         return
     if out is not None:
         selected.save(out)
     if json:
-        lacks = print_json(selected, Existing(runs))
+        lacks = print_json(selected, Existing(runs, CodeVersions(chosen.file)))
     else:
-        lacks = show_plan(current, Existing(runs), searches, everything=all)
-        show_backend(current, Existing(runs), finished_names(searches), chosen=on is not None)
+        existing = Existing(runs, CodeVersions(chosen.file))
+        lacks = show_plan(current, existing, searches, everything=all)
+        show_backend(current, existing, finished_names(searches), chosen=on is not None)
     if out is not None and not json:
-        echo(f"written to {out}; `train --plan {shlex.quote(str(out))}` runs exactly this")
+        echo(f"written to {escape(str(out))}; `train --plan {escape(shlex.quote(str(out)))}` runs exactly this")
     if lacks and selected.launcher.same_python:
         raise SpecError(lacks)
 
@@ -106,37 +123,58 @@ def status(
     from rldsl.cli.tables import note_missing
 
     note_missing(runs)
-    show_status(choice.experiments(), runs, as_json=json)
+    show_status(choice.selected(runs, overridden=True), runs, as_json=json)
+
+
+def logs(
+    choice: Choice,
+    lines: Annotated[int, typer.Option("--lines", "-n", metavar="N", min=0, help="The last N lines of each log.")] = 20,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new lines until the sessions end.")] = False,
+    runs: given.Runs = RUNS,
+) -> None:
+    """Print the end of the logs of sessions; --follow prints what is added to them.
+
+    Of a session that has printed nothing, print the journal.
+    """
+    from rldsl.cli.logs import show_logs
+    from rldsl.cli.tables import note_missing
+
+    note_missing(runs)
+    show_logs(choice.selected(runs, sampled=False, overridden=True), runs, lines, follow)
 
 
 def stop(
     choice: Choice,
-    session: Annotated[
-        list[str] | None, typer.Option("--session", metavar="ID", help="Only this session, or this trial. Repeatable.")
-    ] = None,
     runs: given.Runs = RUNS,
 ) -> None:
     """Stop the searches of the file, ask its sessions to checkpoint and stop, cancel their jobs in a queue."""
     from rldsl.cli.stop import stop
 
-    stop(choice.experiments(), runs, session or ())
+    of_file = choice.file.suffix == ".py"
+    selected = (replace(choice, session=None) if of_file else choice).selected(runs, overridden=True)
+    stop(selected, runs, (choice.session or ()) if of_file else ())
 
 
 def resume(
     choice: Choice,
     on: given.On = None,
     detach: given.Detach = False,
+    continue_: given.Continue = False,
+    notify: given.Notify = None,
     runs: given.Runs = RUNS,
 ) -> int:
     """Resume sessions that were stopped, retry those that failed, start no new ones; continue searches."""
-    from rldsl.cli.run import run
+    from rldsl.cli.run import decision, run
     from rldsl.cli.search import resume_searches
     from rldsl.launch.select import RESUME
-    from rldsl.plan.plan import make_plan
 
-    chosen = choice.experiments(on=on)
-    sessions = [one for one in chosen if not one.experiment.sampled]
-    code = run(make_plan(sessions), runs, choice.file, RESUME, detach=detach) if sessions else 0
+    selected = choice.selected(runs, on=on, overridden=True)
+    chosen = selected.experiments
+    plan = selected.without_searches()
+    other_code = decision(redo=False, continue_=continue_)
+    code = (
+        run(plan, runs, selected.file, RESUME, detach=detach, other_code=other_code, notify=notify) if plan.parts else 0
+    )
     searches = [one for one in chosen if one.experiment.sampled]
     return code or resume_searches(searches, runs, choice.file, moved=on is not None, detach=detach)
 
@@ -144,7 +182,6 @@ def resume(
 def enjoy(
     choice: Choice,
     runs: given.Runs = RUNS,
-    seed: Annotated[int | None, typer.Option("--seed", metavar="S", help="Of this seed; else the best one.")] = None,
     checkpoint: Annotated[str, typer.Option("--checkpoint", metavar="WHICH", help="best or last.")] = "best",
     episodes: Annotated[int, typer.Option("--episodes", metavar="N", min=1, help="How many to play.")] = 5,
     stochastic: Annotated[bool, typer.Option("--stochastic", help="Sample actions as in training.")] = False,
@@ -152,13 +189,44 @@ def enjoy(
     render: Annotated[bool, typer.Option("--render", help="Show a window.")] = False,
     json: given.Json = False,
 ) -> int:
-    """Play episodes with the policy of a session; --video records them."""
-    from rldsl.cli.enjoy import checked, choose, enjoy_session
+    """Play episodes with the policy of a session; --video records them.
+
+    FILE is an experiment file, the id of a session, or an agent on the Hugging Face Hub: hf://OWNER/NAME.
+    """
+    from rldsl.cli.enjoy import checked, choose, enjoy_downloaded, enjoy_session
+    from rldsl.hub.agent import is_address
 
     options = ["--checkpoint", checked(checkpoint), "--episodes", str(episodes)]
     options += [] if video is None else ["--video", str(video)]
     options += [f"--{name}" for name, on in (("stochastic", stochastic), ("render", render), ("json", json)) if on]
-    return enjoy_session(choose(choice.plan(), Existing(runs), seed), choice.file, options, quiet=json)
+    if is_address(str(choice.file)):
+        return enjoy_downloaded(str(choice.file), options)
+    unfiltered = replace(choice, seed=None)  # seeds choose among what was trained
+    selected = [choice.selected(runs), *(unfiltered.selected(runs, overridden=wide) for wide in (False, True))]
+    chosen = choose([one.plan for one in selected], Existing(runs), choice.seed or (), quiet=json)
+    return enjoy_session(chosen, selected[0].file, options, quiet=json)
+
+
+def export(
+    session: Annotated[str, typer.Argument(help="A session: its id, the start of it, or its directory.")],
+    out: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write: .onnx, or .pt2 for torch.export.")],
+    checkpoint: Annotated[
+        str, typer.Option("--checkpoint", metavar="WHICH", help="best, last, or one that a hook named.")
+    ] = "best",
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", metavar="FILE", help="The experiment file, if the session has classes that it defines."),
+    ] = None,
+    runs: given.Runs = RUNS,
+    json: given.Json = False,
+) -> int:
+    """Write the policy of a session as ONNX or as a torch.export program, and verify it on random observations.
+
+    Normalisation of observations and scaling of actions are part of the file. ONNX needs `pip install 'rldsl[export]'`.
+    """
+    from rldsl.cli.export import export_session
+
+    return export_session(session, out, runs, checkpoint, file, json)
 
 
 def report(
@@ -173,10 +241,11 @@ def report(
         typer.Option("--out", metavar="DIR", help="Where to write; default: report, or the results folder itself."),
     ] = None,
     experiments: given.Experiments = None,
-) -> None:
+) -> int:
     """Write BENCHMARKS.md, learning curves, report.html, CSV and JSON of everything that passes the audit.
 
     FILE is an experiment file, a saved plan, a run directory or a results folder. Of a search, show what it has found.
+    The exit code is 1 if every result was rejected.
     """
     from rldsl.cli.report_view import show_report
     from rldsl.cli.search_report import report_searches
@@ -186,8 +255,8 @@ def report(
     if choice.file.is_file():
         note_missing(runs)
     if choice.file.suffix != ".json" and report_searches(choice, runs, out):
-        return
-    show_report(Sources.of(choice, more or (), runs, experiments), out)
+        return 0
+    return show_report(Sources.of(choice, more or (), runs, experiments), out)
 
 
 def audit(
@@ -213,23 +282,38 @@ def audit(
     return show_audit(Sources.of(choice, more or (), runs, experiments), as_json=json)
 
 
-def list_(runs: given.Runs = RUNS, json: given.Json = False) -> None:
-    """List every session of a run directory."""
-    from rldsl.cli.status_view import show
+def list_(
+    runs: given.Runs = RUNS,
+    aside: Annotated[bool, typer.Option("--aside", help="List the sessions that --redo has set aside.")] = False,
+    hub: Annotated[bool, typer.Option("--hub", help="Of a dataset repository of the Hugging Face Hub.")] = False,
+    repo: Repo = None,
+    json: given.Json = False,
+) -> None:
+    """List every session of a run directory, or with --hub of a repository."""
+    if hub:
+        from rldsl.cli.pull import show_index
+
+        show_index(repo, as_json=json)
+        return
+    from rldsl.cli.status_view import show, show_set_aside
     from rldsl.cli.tables import note_missing
     from rldsl.report.status import run_states
+    from rldsl.report.varied_settings import recorded_settings
 
     note_missing(runs)
-    show(run_states(runs), as_json=json)
+    if aside:
+        show_set_aside(runs, as_json=json)
+        return
+    show(run_states(runs), as_json=json, settings={} if json else recorded_settings(runs))
 
 
 def diff(
     a: Annotated[str, typer.Argument(help="A session: its id, the start of it, or its directory.")],
-    b: Annotated[str, typer.Argument(help="Another session.")],
+    b: Annotated[str, typer.Argument(help="Another session, or an experiment file: the present code.")],
     runs: given.Runs = RUNS,
     json: given.Json = False,
 ) -> None:
-    """Show what differs between two sessions: settings, code, packages."""
+    """Show what differs between two sessions: settings, packages, code; or between a session and the present code."""
     from rldsl.cli.diff import show_diff
 
     show_diff(a, b, runs, as_json=json)

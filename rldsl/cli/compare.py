@@ -42,6 +42,7 @@ def compare(
 
     A and B are experiments, experiment files, run directories, results folders, or files in them.
     B is worse if the 95% interval of the difference of the scores is below 0.
+    The exit code is also 1 if one of several experiments cannot be compared.
     """
     from rldsl.cli.compare_sources import load_source
     from rldsl.report.compare import compare as compare_results
@@ -61,7 +62,7 @@ def compare(
         _show(compared, labels)
         if fail_below is not None and failed:
             echo(f"[red]B - A is below {fail_below:g}: {escape(', '.join(one.name for one in failed))}[/red]")
-    return int(bool(failed))
+    return int(bool(failed or compared.refused))
 
 
 def _show(compared: Compared, labels: list[str]) -> None:
@@ -71,11 +72,13 @@ def _show(compared: Compared, labels: list[str]) -> None:
     names = ["experiment", "", "n", "score", "95% interval", "seeds"]
     rows = [row for one in compared.comparisons for row in _rows(one)]
     table(names, rows, right=("n", "score", "95% interval"))
-    for note in filter(None, (one.note for one in compared.comparisons)):
+    for note in filter(None, (note for one in compared.comparisons for note in (one.note, one.few_seeds))):
         echo(f"[yellow]{escape(note)}[/yellow]")
     for side, left_out in (("A", compared.only_a), ("B", compared.only_b)):
         if left_out:
             echo(f"[dim]only in {side}: {escape(', '.join(left_out))}[/dim]")
+    for sentence in compared.refused:
+        echo(f"[red]not compared: {escape(sentence)}[/red]")
     echo(summary(compared))
     number = len(compared.comparisons)
     if number > 1:
@@ -123,5 +126,6 @@ def _print_json(compared: Compared, labels: list[str], failed: bool) -> None:
         "comparisons": [one.data() for one in compared.comparisons],
         "only_a": compared.only_a,
         "only_b": compared.only_b,
+        "not_compared": compared.refused,
     }
     print(json_module.dumps(data, indent=2))  # noqa: T201

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from rldsl.cli.options import Choice
+from rldsl.cli.tables import note
 from rldsl.plan.overrides import matches
 from rldsl.report.result import Result
 from rldsl.report.results_at import results_at, results_in
-from rldsl.report.run_result import result_of, trial_results
+from rldsl.report.run_result import trial_results
 from rldsl.spec.errors import SpecError, suggestion
 from rldsl.store.errors import StoreError
 from rldsl.store.runs import Runs
@@ -44,9 +45,10 @@ def _path_and_name(source: str, runs: Path) -> tuple[Path, str | None]:
 
 def _of_file(file: Path, runs: Path) -> list[Result]:
     existing = Runs(runs).existing()
-    rows = [(row, [row.directory(seed) for seed in row.seeds]) for row in Choice(file).plan(sampled=False).rows()]
+    plan = Choice(file).selected(runs, sampled=False).plan
+    rows = [(row, [row.directory(seed) for seed in row.seeds]) for row in plan.rows()]
     found = ((row, [SessionDir(runs / path) for path in paths if path in existing]) for row, paths in rows)
-    return [_named(result_of(sessions), row.experiment) for row, sessions in found if sessions]
+    return [_named(one, row.experiment) for row, sessions in found for one in trial_results(sessions, note)]
 
 
 def _named(result: Result, experiment: str) -> Result:
@@ -58,7 +60,7 @@ def _of_path(path: Path) -> list[Result]:
     if not path.exists():
         raise StoreError(f"{path} does not exist")
     sessions = list(Runs(path).sessions()) if path.is_dir() else []
-    return list(trial_results(sessions)) if sessions else results_in(path)
+    return list(trial_results(sessions, note)) if sessions else results_in(path)
 
 
 def _selected(results: Iterable[Result], names: Sequence[str], path: Path) -> list[Result]:

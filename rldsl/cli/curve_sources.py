@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rldsl.cli.options import Choice
+from rldsl.cli.tables import note
 from rldsl.plan.existing import Existing
 from rldsl.plan.overrides import matches
 from rldsl.plan.plan import Plan, load_plan
@@ -34,12 +36,11 @@ def sources(choice: Choice, more: Sequence[str], runs: Path) -> list[TrialCurves
 
 def _of_files(choice: Choice, files: Sequence[Path], runs: Path) -> list[TrialCurves]:
     first, *more = files
-    chosen = Choice(first, choice.only, choice.set, choice.gin, choice.gin_file, choice.frames, choice.seeds)
-    return _of_plan(chosen.plan(more=more), runs)
+    return _of_plan(replace(choice, file=first).selected(runs, more=more, overridden=True).plan, runs)
 
 
 def _of_plan(plan: Plan, runs: Path) -> list[TrialCurves]:
-    return of_plan(plan, Existing(runs))
+    return of_plan(plan, Existing(runs), note)
 
 
 def _of_source(name: str, runs: Path) -> list[TrialCurves]:
@@ -48,13 +49,13 @@ def _of_source(name: str, runs: Path) -> list[TrialCurves]:
         return _of_folder(path)
     if path.suffix == ".json" and path.is_file():
         return _of_plan(load_plan(path), runs) if _is_plan(path) else of_results([read_result(path)])
-    return of_sessions(Runs(runs).find_all(name))
+    return of_sessions(Runs(runs).find_all(name), note)
 
 
 def _of_folder(folder: Path) -> list[TrialCurves]:
     """A run directory, a results folder, or one family of it."""
     if sessions := list(Runs(folder).sessions()):
-        return of_sessions(sessions)
+        return of_sessions(sessions, note)
     files = list(result_files(folder)) or sorted(folder.glob("*.json"))
     if not files:
         raise StoreError(f"{folder} contains neither sessions nor results")

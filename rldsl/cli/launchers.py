@@ -23,7 +23,7 @@ def show_launchers(names: Sequence[str], as_json: bool) -> int:
         print(json.dumps(facts, indent=2))  # noqa: T201
     else:
         table(["launcher", "check", "", "what it says"], list(_rows(launchers.items())))
-    failed = any(not check.ok for checks in launchers.values() for check in checks)
+    failed = any(not (check.ok or check.optional) for checks in launchers.values() for check in checks)
     return 1 if names and failed else 0
 
 
@@ -43,5 +43,5 @@ def _checks(name: str) -> Iterator[Check]:
 def _rows(launchers: Iterable[tuple[str, list[Check]]]) -> Iterator[list[str]]:
     for name, checks in launchers:
         for index, check in enumerate(checks):
-            mark = "[green]yes[/]" if check.ok else "[red]no[/]"
+            mark = "[green]yes[/]" if check.ok else f"[{'yellow' if check.optional else 'red'}]no[/]"
             yield ["" if index else escape(name), check.name, mark, escape(check.words)]

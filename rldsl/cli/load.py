@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
+from rldsl.builders.after import check_after
 from rldsl.builders.experiment import ExperimentBuilder
 from rldsl.spec.errors import SpecError, line_of_user
 from rldsl.spec.experiment import Experiment
+from rldsl.spec.user_error import user_error
 from rldsl.spec.user_file import MAIN, load_user_file
+from rldsl.store.errors import StoreError
 
 Declared = Sequence[ExperimentBuilder | Experiment]
 
 _loaded: dict[Path, Declared] = {}
+_modules: dict[Path, ModuleType] = {}
 _captured: list[Declared] | None = None
 
 
@@ -53,7 +57,16 @@ def load(file: Path) -> list[Experiment]:
     """The complete experiments that a file declares; it is run as `python FILE` would run it."""
     if file.resolve() not in _loaded:
         _loaded[file.resolve()] = _capture(file)
-    return [one.build() if isinstance(one, ExperimentBuilder) else one for one in _loaded[file.resolve()]]
+    declared = _loaded[file.resolve()]
+    built = [one.build() if isinstance(one, ExperimentBuilder) else one for one in declared]
+    check_after(declared, built, "main(...)")
+    return built
+
+
+def load_classes(file: Path) -> None:
+    """Makes the classes of a loaded file importable under the name of the file, as implementations are."""
+    if file.stem not in sys.modules:
+        sys.modules[file.stem] = _modules.get(file.resolve()) or sys.modules[MAIN]
 
 
 def load_all(files: Sequence[Path]) -> list[Experiment]:
@@ -71,23 +84,17 @@ def load_all(files: Sequence[Path]) -> list[Experiment]:
     return found
 
 
-def refuse_shared_names(experiments: Sequence[Experiment], files: Sequence[Path]) -> None:
-    """Refuses two experiments of one name in several files, and says which files they are in."""
-    for name, number in Counter(one.name for one in experiments).items():
-        if number > 1:
-            found = [str(file) for file in files if any(one.name == name for one in _loaded.get(file.resolve(), ()))]
-            raise SpecError(
-                f"two experiments are called {name}, in {' and '.join(found)}; give one another name with .named(...)"
-            )
-
-
 def _capture(file: Path) -> Declared:
     global _captured
     _captured, arguments = [], sys.argv
     sys.argv = [str(file)]
     try:
-        load_user_file(file, MAIN)
+        _modules[file.resolve()] = load_user_file(file, MAIN)
         experiments = [one for declared in _captured for one in declared]
+    except (SpecError, StoreError):
+        raise
+    except Exception as error:
+        raise user_error(error, file) from error
     finally:
         _captured, sys.argv = None, arguments
     if not experiments:

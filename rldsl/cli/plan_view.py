@@ -9,15 +9,20 @@ from itertools import islice
 from typing import Any
 
 from rldsl.cli.search_plan import Repeated, show_search
-from rldsl.cli.tables import echo, escape, table
+from rldsl.cli.tables import echo, escape, fits, table
 from rldsl.launch.backend import backend_for
-from rldsl.launch.jobs import LEAST, Resources
+from rldsl.launch.devices import device_warnings
+from rldsl.launch.fill import fillings, job_shapes, packs_of
+from rldsl.launch.initial import missing_initial
+from rldsl.launch.jobs import LEAST
 from rldsl.launch.search_state import SearchProgress
-from rldsl.launch.submit import packs_of
+from rldsl.plan.after import Awaited, awaited, obstacle
 from rldsl.plan.existing import Existing, PlannedSession
+from rldsl.plan.extend import Extension, NotExtended
 from rldsl.plan.plan import Part, Plan, Row
 from rldsl.report.status import STYLES
-from rldsl.report.words import amount, count, duration, value
+from rldsl.report.words import amount, count, duration, setting_name, settings_text, value
+from rldsl.spec.experiment import Trial
 from rldsl.spec.launcher import Local
 from rldsl.store.plan_file import write_plan
 
@@ -36,8 +41,9 @@ def show_plan(
     """
     walk = everything or plan.trials <= WALKED
     listed = None if everything else LISTED
+    waits = awaited(plan, existing) if walk else {}
     for part in plan.parts:
-        _show_part(part, searches.get(part.name))
+        _show_part(part, searches.get(part.name), waits.get(part.name))
     tally = _Tally(existing, finished_names(searches))
     shown: list[PlannedSession] = []
     repeated = Repeated(plan)
@@ -49,7 +55,12 @@ def show_plan(
                 shown.append(planned)
     _show_sessions(shown, tally)
     repeated.show()
+    _show_extensions(shown, existing)
     _show_total(plan, tally, searches, len(shown), walk)
+    warnings = device_warnings(tally.unfinished.values(), plan.launcher) if tally.unfinished else ()
+    missing = missing_initial(shown[:LISTED], existing.runs, waits)
+    for warning in (*warnings, *(f"{name}: {reason}" for name, reason in missing.items())):
+        echo(f"[yellow]warning: {escape(warning)}[/yellow]")
     return tally.lacks
 
 
@@ -69,20 +80,26 @@ def show_backend(plan: Plan, existing: Existing, finished: Collection[str], chos
         for planned in sessions.values()
         if planned.state not in ("done", "running") and planned.row.experiment not in finished
     ]
-    jobs = Counter(Resources.of(pack[0].row.trial) for pack in packs_of(missing, launcher))
-    echo(f"[bold]on {launcher.kind}[/bold]: {count(jobs.total(), 'job')}")
-    for resources in jobs or [LEAST]:
+    shapes = job_shapes(packs_of(missing, launcher), launcher)
+    echo(f"[bold]on {launcher.kind}[/bold]: {count(shapes.total(), 'job')}")
+    for resources in dict.fromkeys(shape.asked for shape in shapes) or [LEAST]:
         for line in backend_for(launcher, existing.runs).offers(resources):
             echo(f"  {escape(line)}")
+    for line in fillings(shapes, launcher):
+        echo(f"  [yellow]{escape(line)}[/yellow]" if line.startswith("warning") else f"  {escape(line)}")
 
 
-def _show_part(part: Part, progress: SearchProgress | None) -> None:
+def _show_part(part: Part, progress: SearchProgress | None, waits: Awaited | None) -> None:
     search = {None: "", "exhaustive": " of a grid"}.get(part.search, f" by {part.search}")
     target = f", target {part.target.score:g}" if part.target else ""
     size = f"{count(part.trials, 'trial')}{search} x {count(part.seeds, 'seed')} x {amount(part.frames)} frames"
     echo(f"[bold]{part.name}[/bold]  {size}{target}")
     if part.work:
         echo(f"  [dim]{part.work}[/dim]")
+    if waits is not None:
+        echo(f"  {waits.words}")
+        if reason := obstacle((planned for planned in waits.needs if planned.state == "failed"), ()):
+            echo(f"  [yellow]{reason}[/yellow]")
     show_search(part, progress)
     for one in part.overrides:
         now, was = escape(value(one.now)), escape(value(one.was))
@@ -90,32 +107,65 @@ def _show_part(part: Part, progress: SearchProgress | None) -> None:
 
 
 def _show_sessions(shown: list[PlannedSession], tally: _Tally) -> None:
+    """A column for each setting that differs; on a narrow terminal one column for all of them."""
     if not shown:
         return
     paths = list(dict.fromkeys(path for one in shown for path in one.row.differs))
-    names = [path.removeprefix("agent.") for path in paths]
-    rows = [_cells(one, paths, tally) for one in shown]
-    columns = ["experiment", "session", *names, "seed", "state", "frames", "time left"]
-    table(columns, rows, right=("frames", "time left"))
+    names = ["experiment", "session", *map(setting_name, paths), "seed", "state", "frames", "time left"]
+    rows = [_cells(one, [_setting(one, path) for path in paths], tally) for one in shown]
+    if paths and not fits(names, rows):
+        names = ["experiment", "session", "settings", "seed", "state", "frames", "time left"]
+        rows = [_cells(one, [escape(settings_text(one.row.differs))], tally) for one in shown]
+    drop = ("time left", "seed", "experiment")
+    table(names, rows, right=("frames", "time left"), drop=drop, wrap="settings")
 
 
-def _cells(one: PlannedSession, paths: list[str], tally: _Tally) -> list[str]:
+def _setting(one: PlannedSession, path: str) -> str:
+    return escape(value(one.row.differs[path])) if path in one.row.differs else ""
+
+
+def _cells(one: PlannedSession, settings: list[str], tally: _Tally) -> list[str]:
     state = one.state
-    differs = [escape(value(one.row.differs[path])) if path in one.row.differs else "" for path in paths]
-    progress = f"{amount(one.on_disk.frame)}/" if state in ("resume", "paused", "running", "failed") else ""
+    extension = tally.existing.extension(one)
+    frame = extension.frame if isinstance(extension, Extension) else one.on_disk.frame
+    progress = f"{amount(frame)}/" if frame and state != "done" else ""
     left = "" if state == "done" or tally.ended(one) else duration(tally.existing.seconds_left(one))
-    shown_state = f"[{STYLES[state]}]{state}[/]"
-    return [one.row.experiment, one.id, *differs, str(one.seed), shown_state, progress + amount(one.frames), left]
+    shown_state = f"[{STYLES[state]}]{tally.label(one)}[/]"
+    frames = progress + amount(one.on_disk.length)
+    return [one.row.experiment, one.id, *settings, str(one.seed), shown_state, frames, left]
+
+
+def _show_extensions(shown: list[PlannedSession], existing: Existing) -> None:
+    """Says which sessions continue shorter ones, and why others do not; once for each experiment and reason."""
+    said: set[str] = set()
+    for planned in shown:
+        found = existing.extension(planned)
+        if isinstance(found, Extension):
+            line = f"{planned.row.experiment}: continues the sessions of {amount(found.frames)} frames"
+        elif found is not None:
+            known = f"{found.source.id} has {amount(found.frames)} frames and is not continued"
+            hint = f'.init_from("{found.source.id}") starts from its weights'
+            line = f"{planned.row.experiment}: {known}: {found.reason}; {hint}"
+        else:
+            continue
+        if (key := line.replace(found.source.id, "")) not in said:
+            said.add(key)
+            echo(f"[dim]{escape(line)}[/dim]")
 
 
 def _show_total(plan: Plan, tally: _Tally, searches: Mapping[str, SearchProgress], shown: int, walked: bool) -> None:
     unchosen = {part.name: searches[part.name].unchosen * part.seeds for part in plan.parts if part.name in searches}
-    listable = tally.states.total() if walked else plan.sessions - sum(unchosen.values())
+    listable = tally.listed if walked else plan.sessions - sum(unchosen.values())
     if listable > shown:
         echo(f"[dim]... {count(listable - shown, 'more session')} (--all lists them)[/dim]")
     for part in plan.parts:
         tally.add_unchosen(unchosen.get(part.name, 0), part.frames)
-    total = f"{count(plan.trials, 'trial')}, {count(listable + sum(unchosen.values()), 'session')}"
+    shared = tally.listed - len(tally.seen)
+    trials = len(tally.trials) + sum(searches[part.name].unchosen for part in plan.parts if part.name in unchosen)
+    sessions = (len(tally.seen) if walked else listable) + sum(unchosen.values())
+    total = f"{count(trials if walked else plan.trials, 'trial')}, {count(sessions, 'session')}"
+    if shared:
+        echo(f"[dim]{count(shared, 'session')} listed more than once: each counts once[/dim]")
     if not walked:
         echo(f"[bold]{total}[/bold], too many to look up their states")
         return
@@ -135,6 +185,17 @@ class _Tally:
         self.frames = 0
         self.seconds: float | None = 0.0
         self.lacks: str | None = None
+        self.seen: set[str] = set()
+        self.trials: set[str] = set()
+        self.listed = 0
+        """Sessions in the table: those that experiments share are in it several times."""
+        self.unfinished: dict[tuple[str, str], Trial] = {}
+        """A trial of each experiment and device that has sessions to train."""
+
+    def label(self, planned: PlannedSession) -> str:
+        """The state of a session; `extend` if it will continue a shorter one."""
+        extends = isinstance(self.existing.extension(planned), Extension)
+        return "extend" if extends else planned.on_disk.label
 
     def ended(self, planned: PlannedSession) -> bool:
         """Whether a session belongs to a finished search, which leaves it as it is."""
@@ -148,11 +209,19 @@ class _Tally:
             self.seconds = None
 
     def add(self, planned: PlannedSession) -> None:
-        self.states[planned.state] += 1
+        """Counts a session once, however many experiments share it."""
+        self.listed += 1
+        self.trials.add(planned.row.id)
+        if planned.id in self.seen:
+            return
+        self.seen.add(planned.id)
+        self.states[self.label(planned)] += 1
         if self.ended(planned):
             return
         self.lacks = self.lacks or planned.lacks
-        self.frames += planned.frames_left
+        if planned.state not in ("done", "running"):
+            self.unfinished.setdefault((planned.row.experiment, planned.row.trial.compute.device), planned.row.trial)
+        self.frames += self.existing.frames_left(planned)
         left = self.existing.seconds_left(planned)
         self.seconds = None if left is None or self.seconds is None else self.seconds + left
 
@@ -177,7 +246,15 @@ def _sessions_json(row: Row, tally: _Tally) -> Iterator[dict[str, Any]]:
             "seed": one.seed,
             "directory": one.directory,
             "state": one.state,
+            "other_code": one.on_disk.other_code,
             "frame": one.on_disk.frame,
+            **_extends_json(existing.extension(one)),
             "frames": one.frames,
             "seconds_left": existing.seconds_left(one),
         }
+
+
+def _extends_json(extension: Extension | NotExtended | None) -> dict[str, Any]:
+    if not isinstance(extension, Extension):
+        return {"extends": None}
+    return {"extends": {"session": extension.source.id, "frame": extension.frame}}

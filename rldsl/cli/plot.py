@@ -52,7 +52,7 @@ def plot(
     ids of trials or sessions in --runs, results folders or files in them.
     """
     from rldsl.cli.curve_sources import sources
-    from rldsl.report.trial_curves import AXES, View, make_panels
+    from rldsl.report.curve_panels import AXES, View, make_panels
 
     _check("--x", x, AXES)
     statistic = _check("--stat", stat, ("mean", "median", "seeds"))

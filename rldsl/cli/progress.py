@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import islice
 from typing import Any
 
 from rldsl.cli.tables import NARROW, console, echo, escape
 from rldsl.launch.job_records import JobRecord
 from rldsl.launch.observer import Ending, FollowedSession
-from rldsl.report.words import amount, count, duration, value
+from rldsl.report.words import amount, count, duration, settings_text
 
 MOST_BARS = 12
 """Running sessions that have a progress bar on a terminal."""
 PLAIN_STEPS = 10
 """Plain lines that each session prints until it ends, at most."""
 MOST_IDS = 6
+NARROW_NUMBERS, WIDE_NUMBERS = 42, 80
+"""Characters beside the name of a session in a line with its progress."""
+LEAST = 8
+"""Characters of the settings that are shown at least."""
 COLOURS = {"done": "green", "failed": "red"}
 
 
@@ -26,7 +30,13 @@ class PlainDisplay:
     def __init__(self) -> None:
         self.explained: set[str] = set()
         """Sessions whose reason to end has been printed."""
+        self.on_ended: Callable[[Ending], None] | None = None
+        """Also called when a session ends."""
         self._steps: dict[str, int] = {}
+        self._compiling: dict[str, float] = {}
+        """Sessions that are compiling, and for how many seconds."""
+        self._reasons: set[tuple[str, str]] = set()
+        """Reasons that were printed, each with the last line of its log."""
 
     def __enter__(self) -> PlainDisplay:
         return self
@@ -45,6 +55,9 @@ class PlainDisplay:
         if failed:
             retries = "it" if failed == 1 else "them"
             self.print(f"[yellow]{count(failed, 'session')} failed before; `resume` retries {retries}[/yellow]")
+
+    def note(self, sentence: str) -> None:
+        self.print(f"[yellow]{escape(sentence)}[/yellow]")
 
     def already_queued(self, sessions: int) -> None:
         self.print(f"{count(sessions, 'session')} in the queue already")
@@ -68,21 +81,38 @@ class PlainDisplay:
 
     def progress(self, running: Collection[FollowedSession]) -> None:
         for session in running:
+            self._print_compilation(session)
             step = PLAIN_STEPS * session.frame // session.planned.frames
             if step > self._steps.get(session.planned.id, -1):
                 self._steps[session.planned.id] = step
                 self.print(f"{escape(_label(session))}: {_progress_line(session) if session.row else 'started'}")
 
     def ended(self, ending: Ending) -> None:
+        if self.on_ended is not None:
+            self.on_ended(ending)
         self.print(_ending_line(ending))
         if ending.reason is None:
             return
         self.explained.add(ending.session.planned.id)
+        key = ending.reason, ending.log[-1] if ending.log else ""
+        if key in self._reasons:  # sessions of a pack end for one reason, with one log
+            return
+        self._reasons.add(key)
         if not any(ending.reason in line for line in ending.log):
             self.print(f"  [red]{escape(ending.reason)}[/red]")
         for line in ending.log:
             style = "red" if ending.reason in line else "dim"
             self.print(f"  [{style}]{escape(line)}[/]")
+
+    def _print_compilation(self, session: FollowedSession) -> None:
+        """A line when it begins to compile, and one when that has ended."""
+        id, seconds = session.planned.id, session.compiling
+        if seconds is not None:
+            if id not in self._compiling:
+                self.print(f"{escape(_label(session))}: compiling")
+            self._compiling[id] = seconds
+        elif id in self._compiling:
+            self.print(f"{escape(_label(session))}: compiled in {duration(self._compiling.pop(id))}")
 
 
 class LiveDisplay(PlainDisplay):
@@ -93,17 +123,19 @@ class LiveDisplay(PlainDisplay):
         from rich.progress import BarColumn, Progress, TextColumn
 
         def column(name: str, prefix: str = "", suffix: str = "") -> TextColumn:
-            return TextColumn(f"{prefix}{{task.fields[{name}]}}{suffix}", justify="right")
+            return TextColumn(f"{prefix}{{task.fields[{name}]}}{suffix}", justify="right", markup=False)
 
+        wide = [column("speed"), column("episode_return", prefix="return "), column("left", suffix=" left")]
+        narrow = [column("episode_return", prefix="return "), column("compiling_or_left")]
+        is_wide = console().width >= NARROW
         self.bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24 if console().width >= NARROW else 6),
+            TextColumn("{task.description}", markup=False),
+            *([BarColumn(bar_width=24)] if is_wide else []),
             column("frames"),
-            column("fps", suffix=" fps"),
-            column("episode_return", prefix="return "),
-            column("left", suffix=" left"),
+            *(wide if is_wide else narrow),
             console=console(),
         )
+        self._longest = console().width - (WIDE_NUMBERS if is_wide else NARROW_NUMBERS)
         self._tasks: dict[str, Any] = {}
         self._started = False
 
@@ -121,7 +153,7 @@ class LiveDisplay(PlainDisplay):
         for session in islice(running, MOST_BARS):
             id, fields = session.planned.id, _fields(session)
             if id not in self._tasks:
-                label = escape(_label(session))
+                label = _label(session, self._longest)
                 self._tasks[id] = self.bars.add_task(label, total=session.planned.frames, **fields)
             self.bars.update(self._tasks[id], completed=session.frame, **fields)
 
@@ -136,32 +168,41 @@ def make_display() -> PlainDisplay:
     return LiveDisplay() if console().is_terminal else PlainDisplay()
 
 
-def _label(session: FollowedSession) -> str:
-    """The experiment, the settings that tell its trial from others, and the seed."""
-    row = session.planned.row
-    differs = ",".join(f"{path.rpartition('.')[2]}={value(setting)}" for path, setting in row.differs.items())
-    return f"{row.experiment}{f' {differs}' if differs else ''} seed {session.planned.seed}"
+def _label(session: FollowedSession, longest: int | None = None) -> str:
+    """The experiment, the settings that tell its trial from others, and the seed.
+
+    If that is too long, the id of the session takes the place of experiment and seed, and the settings are cut.
+    """
+    row, seed = session.planned.row, f"seed {session.planned.seed}"
+    differs = settings_text(row.differs)
+    label = " ".join(filter(None, (row.experiment, differs, seed)))
+    if longest is None or not differs or len(label) <= longest:
+        return label
+    room = max(LEAST, longest - len(session.planned.id) - 1)
+    return f"{session.planned.id} {differs if len(differs) <= room else f'{differs[: room - 1]}…'}"
 
 
 def _fields(session: FollowedSession) -> dict[str, Any]:
-    episode_return, fps = session.row.get("episode_return"), session.row.get("fps")
+    episode_return, compiling = session.row.get("episode_return"), session.compiling
+    speed = f"{'-' if session.fps is None else amount(session.fps)} fps"
     return {
         "frames": f"{amount(session.frame)}/{amount(session.planned.frames)}",
-        "fps": "-" if fps is None else amount(fps),
+        "speed": speed if compiling is None else f"compiling {duration(compiling)}",
         "episode_return": "-" if episode_return is None else f"{episode_return:.1f}",
         "left": duration(session.seconds_left),
+        "compiling_or_left": f"{duration(session.seconds_left)} left" if compiling is None else "compiling",
     }
 
 
 def _progress_line(session: FollowedSession) -> str:
     fields = _fields(session)
-    shown = (f"{fields['frames']} frames", f"{fields['fps']} fps", f"return {fields['episode_return']}")
+    shown = (f"{fields['frames']} frames", fields["speed"], f"return {fields['episode_return']}")
     return f"{', '.join(shown)}, {fields['left']} left"
 
 
 def _ending_line(ending: Ending) -> str:
     session, fields = ending.session, _fields(ending.session)
-    word = "stopped" if ending.state == "resume" else ending.state
+    word = ending.state if ending.state != "resume" else "crashed" if ending.reason else "stopped"
     seconds = duration(session.row.get("seconds")) if session.row else "-"
     numbers = f"{fields['frames']} frames, return {fields['episode_return']}, {seconds}"
     return f"[{COLOURS.get(ending.state, 'yellow')}]{word}[/]  {escape(_label(session))}: {numbers}"

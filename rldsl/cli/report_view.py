@@ -11,30 +11,31 @@ from rldsl.cli.tables import echo, escape, table
 from rldsl.report.benchmark_files import ReportFiles
 from rldsl.report.benchmark_page import number
 from rldsl.report.benchmark_table import Benchmark, BenchmarkRow, make_benchmark
-from rldsl.report.words import amount, count, duration, value
+from rldsl.report.words import amount, count, duration, settings_text
 
 PAGE = "BENCHMARKS.md"
 STYLES = {"solved": "green", "close": "yellow", "below": "red"}
 MOST_MISSING = 8
 
 
-def show_report(sources: Sources, out: Path | None) -> None:
-    """Prints the scores, what was left out and why; writes the report into a folder."""
+def show_report(sources: Sources, out: Path | None) -> int:
+    """Prints the scores, what was left out and why; writes a report. Returns 1 if every result was rejected."""
     benchmark = make_benchmark(sources.entries, sources.results)
     measured = [row for row in benchmark.rows if row.result is not None]
     if measured:
         _show_scores(measured)
-    show_rejected(benchmark)
+    rejected = show_rejected(benchmark)
     show_left_out(sources)
     _show_missing(benchmark)
     if not measured:
         found = benchmark.rejected or sources.left_out
         echo("nothing to report" if found else "no session with these settings is done yet")
-        return
+        return int(rejected > 0)
     files = report_files(benchmark, sources.folder, out)
     echo(f"[dim]writing {files.page} ...[/dim]")
     written = files.write()
     echo(f"wrote {count(len(written), 'file')}: {files.page}, and in {files.folder} tables, plots and report.html")
+    return 0
 
 
 def report_files(benchmark: Benchmark, results: Path | None, out: Path | None) -> ReportFiles:
@@ -48,11 +49,15 @@ def report_files(benchmark: Benchmark, results: Path | None, out: Path | None) -
 
 def _show_scores(rows: Sequence[BenchmarkRow]) -> None:
     names = ["experiment", "differs", "status", "n", "score", "95% interval", "evaluation", "target", "frames", "time"]
-    table(names, [_cells(row) for row in rows], right=names[3:])
+    drop = ("time", "evaluation", "n", "frames", "target")
+    table(names, [_cells(row) for row in rows], right=names[3:], drop=drop, wrap="differs")
     for row in rows:
         assert row.result is not None
         each = ", ".join(f"{one.seed}: {number(one.score)}" for one in row.result.sessions)
         echo(f"[dim]{escape(_label(row))} by seed  {each}[/dim]")
+        for one in row.result.sessions:
+            for reason in one.fallbacks:
+                echo(f"[yellow]{escape(_label(row))} seed {one.seed}: {escape(reason)}[/yellow]")
     echo("[dim]score: mean over seeds of the last 100 log points, each the mean of 100 training episodes[/dim]")
 
 
@@ -103,4 +108,4 @@ def _label(row: BenchmarkRow) -> str:
 
 
 def _differs(row: BenchmarkRow) -> str:
-    return ", ".join(f"{path} = {value(set_to)}" for path, set_to in row.entry.differs.items())
+    return settings_text(row.entry.differs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from rldsl.store.errors import StoreError
 
 
 def add_results(sources: Sources, folder: Path) -> int:
-    """Audits finished sessions and writes the results that are accepted; returns 1 if any was rejected."""
+    """Audits finished sessions and writes the results that are accepted; returns 1 if any is rejected or unreadable."""
     for entry in sources.entries:
         entry.refuse_overrides()
         if entry.differs:
@@ -30,8 +31,8 @@ def add_results(sources: Sources, folder: Path) -> int:
     if not accepted and not rejected:
         raise StoreError(f"no session of these experiments is in {sources.runs}")
     if accepted:
-        echo(f"`rldsl report {escape(str(folder))}` updates the tables and plots")
-    return int(rejected > 0)
+        echo(f"`rldsl report {escape(shlex.quote(str(folder)))}` updates the tables and plots")
+    return int(rejected > 0 or sources.unreadable > 0)
 
 
 def _add(row: BenchmarkRow, folder: Path) -> None:
@@ -64,7 +65,7 @@ def check_results(sources: Sequence[str] | None, folder: Path, experiments: Path
     for sentence in wrong:
         echo(f"[red]{escape(sentence)}[/red]")
     if wrong:
-        echo(f"`rldsl report {escape(str(folder))}` writes them")
+        echo(f"`rldsl report {escape(shlex.quote(str(folder)))}` writes them")
         return 1
     missing = sum(row.status == "missing" for row in benchmark.rows)
     echo(f"{count(len(found.results), 'result')}, {count(missing, 'missing experiment')}: tables and plots match")

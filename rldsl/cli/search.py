@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rldsl.cli import INTERRUPTED
 from rldsl.cli.options import Choice
-from rldsl.cli.run import INTERRUPTED, command, invocation
+from rldsl.cli.run import command, invocation
 from rldsl.cli.search_view import make_search_display, show_leaderboard
 from rldsl.cli.tables import echo, escape
 from rldsl.cli.validate import NotValidated, validate
@@ -18,7 +19,8 @@ from rldsl.launch.search import SearchResult
 from rldsl.launch.search_detach import detach_search, find_driver, follow_driver
 from rldsl.launch.search_run import SearchRequest, run_search
 from rldsl.launch.search_stages import next_stage
-from rldsl.launch.search_state import interrupted_trials, search_dir
+from rldsl.launch.search_state import interrupted_trials, search_dir, started_plan
+from rldsl.plan.existing import Existing
 from rldsl.plan.expand import trial_of
 from rldsl.plan.overrides import Overridden
 from rldsl.plan.plan import make_plan
@@ -28,6 +30,7 @@ from rldsl.search.history import History
 from rldsl.search.leaderboard import RankedTrial, best_trials
 from rldsl.search.validate import ValidatedTrial, winner
 from rldsl.spec.errors import SpecError
+from rldsl.store.code_version import CodeVersions
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ class SearchOptions:
 
 def search(choice: Choice, runs: Path, options: SearchOptions, *, on: str | None, detach: bool) -> int:
     """Runs the searches of the file; returns the exit code of the command."""
+    if choice.session or choice.plan_file or choice.file.suffix != ".py":
+        raise SpecError("a search needs its experiment file: a plan and sessions have no axes")
     searches = choice.experiments(sampled=True, on=on)
     make_plan(searches)  # refuses experiments that cannot be told apart
     if options.write is not None:
@@ -71,7 +76,8 @@ def _detach(searches: Sequence[Overridden], runs: Path, file: Path, options: Sea
     if options.validate is not None or options.write is not None:
         raise SpecError("--detach returns at once: use --validate and --write without it, when the search has finished")
     for one in searches:
-        request = SearchRequest(one, runs, file, invocation(), options.fail_fast, options.retry_failed)
+        _tell_other_code(one, runs, file)
+        request = SearchRequest(one, runs, file, invocation(), options.fail_fast, options.retry_failed, note=_note)
         record = detach_search(request)
         kind = "process" if record.backend == "local" else f"{record.backend} job"
         echo(f"{escape(one.experiment.name)}: {kind} {record.job_id} drives the search")
@@ -80,9 +86,24 @@ def _detach(searches: Sequence[Overridden], runs: Path, file: Path, options: Sea
     return 0
 
 
+def _note(sentence: str) -> None:
+    echo(f"[yellow]{escape(sentence)}[/yellow]")
+
+
+def _tell_other_code(one: Overridden, runs: Path, file: Path) -> None:
+    """Says how many trials continue with other code than they were started with: a search is not redone."""
+    existing = Existing(runs, CodeVersions(file))
+    sessions = existing.sessions(started_plan([one], runs)) if existing.directories else ()
+    other = [session for session in sessions if session.on_disk.other_code and session.state != "done"]
+    if other:
+        found = count(len(other), "unfinished session")
+        _note(f"{one.experiment.name}: {found} of other code will continue with the present code")
+
+
 def _run_all(searches: Sequence[Overridden], runs: Path, file: Path, options: SearchOptions) -> int:
     code = 0
     for one in searches:
+        _tell_other_code(one, runs, file)
         ended = _Command(one, runs, file, options).run()
         if ended == INTERRUPTED:
             return ended
@@ -102,7 +123,8 @@ class _Command:
     def run(self) -> int:
         """Runs every stage; returns the exit code."""
         given = self.options
-        request = SearchRequest(self.declared, self.runs, self.file, invocation(), given.fail_fast, given.retry_failed)
+        options = (given.fail_fast, given.retry_failed)
+        request = SearchRequest(self.declared, self.runs, self.file, invocation(), *options, note=_note)
         while True:
             result = self._run(request)
             if (code := _show(result, request)) is not None:
@@ -143,7 +165,10 @@ class _Command:
 
     def _write_best(self, request: SearchRequest, best: RankedTrial) -> int:
         if self.options.write is None:
-            echo("its value is the highest of many: [bold]--validate 3[/bold] trains the best on fresh seeds")
+            echo(
+                f"trial {best.number} is the best of many, so its value is too high: "
+                "[bold]--validate 3[/bold] trains the best on fresh seeds"
+            )
             return 0
         found = f"Trial {best.number} of {request.experiment.name}, its best: value {best.value:.1f} on "
         found += f"{count(best.seeds, 'search seed')}. It is not validated on other seeds."
@@ -168,14 +193,14 @@ class _Command:
 
 def _show(result: SearchResult, request: SearchRequest) -> int | None:
     """Shows how a stage has ended; returns an exit code if the search does not go on."""
-    interrupted: frozenset[int] = frozenset()
+    interrupted: Collection[int] = ()
     if result.outcome in ("stopped", "failed"):
         interrupted = interrupted_trials(request.directory, result.history, Queues(request.runs))
     show_leaderboard(result.history, request.experiment, interrupted=interrupted)
     if failed := sum(trial.failed is not None for trial in result.history.trials):
         echo(f"[yellow]{count(failed, 'trial')} failed: {escape(describe_failures(result.history))}[/yellow]")
     if result.outcome == "stopped":
-        echo(f"stopped; nothing is lost: [bold]{command()}[/bold] continues")
+        echo(f"stopped, all progress is saved; to continue: [bold]{command()}[/bold]")
         return INTERRUPTED
     if result.outcome == "unfollowed":
         echo(f"jobs keep running: `status` shows them, `stop` ends them, [bold]{command()}[/bold] continues the search")

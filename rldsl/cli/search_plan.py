@@ -8,7 +8,7 @@ from rldsl.cli.tables import echo, escape
 from rldsl.launch.search_state import SearchProgress
 from rldsl.plan.plan import Part, Plan, Row
 from rldsl.report.words import amount, count
-from rldsl.store.plan_file import RungCost, SearchCost, StageCost
+from rldsl.store.plan_parts import RungCost, SearchCost, StageCost
 
 ADVISED = (3, 4)
 """Trials per dimension that a search should have."""

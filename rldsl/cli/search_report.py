@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from rldsl.cli.options import Choice
 from rldsl.cli.search_view import show_leaderboard
-from rldsl.cli.tables import echo, escape, table
+from rldsl.cli.tables import echo, escape, note, table
 from rldsl.report.search_figures import write_figures
 from rldsl.report.search_html import write_html
 from rldsl.report.search_report import SearchReport, search_report
@@ -19,7 +19,7 @@ from rldsl.search.identity import search_id
 from rldsl.search.stages import narrow_experiment
 from rldsl.spec.errors import SpecError
 from rldsl.spec.experiment import Experiment
-from rldsl.store.errors import writing
+from rldsl.store.errors import StoreError, writing
 from rldsl.store.files import replace_json
 from rldsl.store.search_dir import SearchDir, search_dirs
 
@@ -31,7 +31,7 @@ def report_searches(choice: Choice, runs: Path, out: Path | None) -> bool:
     """Reports on the searches of an experiment file or run directory; returns whether there is nothing else in it."""
     only_searches = False
     if choice.file.is_dir():
-        found = [(one.experiment(), one) for one in search_dirs(choice.file)]
+        found = list(_readable(search_dirs(choice.file)))
     elif choice.file.suffix != ".py":
         return False
     else:
@@ -45,6 +45,14 @@ def report_searches(choice: Choice, runs: Path, out: Path | None) -> bool:
     if only_searches and not found:
         echo("no search with these settings has been started yet: `search` runs it")
     return only_searches
+
+
+def _readable(directories: Iterable[SearchDir]) -> Iterator[tuple[Experiment, SearchDir]]:
+    for one in directories:
+        try:
+            yield one.experiment(), one
+        except (SpecError, StoreError) as error:
+            note(f"{one.path} is left out: {error}")
 
 
 def _stages(experiment: Experiment, runs: Path) -> Iterator[tuple[Experiment, SearchDir]]:

@@ -14,10 +14,10 @@ from rldsl.store.session_dir import SessionDir
 
 
 def find_sessions(source: str, only: Sequence[str], runs: Path) -> list[SessionDir]:
-    """The sessions on disk; `--only` selects experiments. `source` may also be the id of a trial or session."""
-    if source.endswith(".py"):
+    """The sessions on disk; `--only` selects experiments. `source` may also be a saved plan, or an id."""
+    if source.endswith((".py", ".json")):
         existing = Existing(runs)
-        planned = existing.sessions(Choice(Path(source), only=list(only)).plan())
+        planned = existing.sessions(Choice(Path(source), only=list(only)).selected(runs, overridden=True).plan)
         return [SessionDir(runs / one.directory) for one in planned if one.state != "new"]
     folder = Path(source)
     if source == str(runs) or (folder.is_dir() and not SessionDir(folder).exists()):

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rldsl.cli import options as given
 from rldsl.cli.options import RUNS
-from rldsl.cli.tables import echo, escape
+from rldsl.cli.tables import echo, escape, note
 from rldsl.report.words import count
 from rldsl.spec.errors import SpecError, suggestion
+
+if TYPE_CHECKING:
+    from rldsl.store.session_dir import SessionDir
 
 INTERVAL = 15.0
 """Seconds between two looks for new log points."""
@@ -38,21 +42,21 @@ def sync(
     from rldsl.cli.sessions import find_sessions
     from rldsl.report.sinks import SINKS, make_sink
     from rldsl.report.sync import SYNC, SessionCopy, copy_sessions, mark_of
-    from rldsl.store.session_dir import SessionDir
 
     if to not in SINKS:
         raise SpecError(f"--to {to}: {suggestion(to, SINKS)}")
     sink = make_sink(to, project, runs / SYNC)
     copies: dict[Path, SessionCopy] = {}
+    unreadable: set[Path] = set()
 
     def show(session: SessionDir, points: int) -> None:
         echo(f"{escape(session.recorded().experiment)} {session.id}: {count(points, 'log point')}")
 
     try:
         while True:
-            for one in find_sessions(source, only or (), runs):
+            for one in _readable(find_sessions(source, only or (), runs), unreadable):
                 copies.setdefault(one.path, SessionCopy(one, sink, mark_of(one, to, project)))
-            if not copies and not follow:
+            if not copies and not unreadable and not follow:
                 raise SpecError(f"there are no sessions of {source}{'' if source == str(runs) else f' in {runs}'}")
             if (copies and copy_sessions(list(copies.values()), show)) or not follow:
                 break
@@ -64,4 +68,15 @@ def sync(
         for copy in copies.values():
             copy.close()
     echo(f"{count(len(copies), 'session')} in the project {escape(project)} of {to}")
-    return 0
+    return int(bool(unreadable))
+
+
+def _readable(sessions: Iterable[SessionDir], unreadable: set[Path]) -> Iterator[SessionDir]:
+    """Those whose record can be read; the others are told once, and added to `unreadable`."""
+    for one in sessions:
+        damage = None if one.path in unreadable else one.recorded().damage
+        if damage:
+            note(f"left out: {damage}")
+            unreadable.add(one.path)
+        elif one.path not in unreadable:
+            yield one

@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from rldsl.cli import INTERRUPTED
 from rldsl.cli.progress import make_display
-from rldsl.cli.run import INTERRUPTED, command, invocation
+from rldsl.cli.run import command, invocation
 from rldsl.cli.tables import echo, escape, table
 from rldsl.launch.run import RunRequest, run_plan
 from rldsl.plan.existing import Existing
 from rldsl.plan.overrides import Overridden
-from rldsl.report.words import count, value
+from rldsl.report.words import count, settings_text
 from rldsl.search.leaderboard import RankedTrial
 from rldsl.search.validate import Candidate, ValidatedTrial, candidates, validation_plan, validation_results, winner
 
@@ -45,7 +46,7 @@ def _train(one: Overridden, compared: Sequence[Candidate], runs: Path, file: Pat
     with make_display() as display:
         result = run_plan(RunRequest(plan, runs, file, invocation()), display)
     if result.outcome == "stopped":
-        echo(f"stopped; nothing is lost: [bold]{command()}[/bold] continues")
+        echo(f"stopped, all progress is saved; to continue: [bold]{command()}[/bold]")
         raise NotValidated(INTERRUPTED)
     if result.outcome == "unfollowed":
         echo(f"the jobs keep running: [bold]{command()}[/bold] follows them again")
@@ -90,7 +91,7 @@ def _cells(result: ValidatedTrial) -> list[str]:
 
 
 def _settings(one: Candidate) -> str:
-    return ", ".join(f"{path.rpartition('.')[2]}={value(setting)}" for path, setting in one.row.differs.items())
+    return settings_text(one.row.differs)
 
 
 def _number(number: float, form: str) -> str:

@@ -1,7 +1,7 @@
 """Shared libraries of compiled steps, kept on disk for later processes.
 
-They are executable code, so they are in the user's own cache directory, where nobody else can write, and never in a run
-directory.
+They are executable code. They are in a directory of the user's own that nobody else can enter, never in a run
+directory, and are loaded only if they belong to the user and have the checksum that was written when they were built.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ Place = tuple[int, str | int | None]
 
 KEPT_DAYS = 30
 """Libraries that were not used for this long are deleted."""
-LOCK_SECONDS = 120.0
+BUILD = "build"
+"""The directory, in that of the cache, in which torch's compiler builds."""
+LOCK_SECONDS = 600.0
 """After this long, another process that builds the same library is not waited for any more."""
 
 
@@ -72,17 +74,26 @@ class Cache:
         """The library of a graph; it is marked as used."""
         if self.folder is None:
             return None
-        path = self.folder / f"{digest}.so"
+        path, checksum = self.folder / f"{digest}.so", self.folder / f"{digest}.sha256"
         try:
+            if path.stat().st_uid != os.getuid() or _sha256(path) != checksum.read_text():
+                return None
             os.utime(path)
-        except OSError:
+            os.utime(checksum)
+        except (OSError, UnicodeDecodeError):
             return None
         return str(path)
 
     def store(self, digest: str, library: str) -> str | None:
         """Copies the library of a graph into the cache, and deletes libraries that were not used for long."""
         self._delete_old()
-        return self._write(f"{digest}.so", Path(library).read_bytes())
+        content = Path(library).read_bytes()
+        stored = self._write(f"{digest}.so", content)
+        return stored and self._write(f"{digest}.sha256", hashlib.sha256(content).hexdigest().encode()) and stored
+
+    def build_directory(self) -> Path | None:
+        """A directory for what torch's compiler builds and loads on its way to a library."""
+        return None if self.folder is None else private_directory(self.folder / BUILD)
 
     @contextmanager
     def lock(self, digest: str) -> Iterator[None]:
@@ -122,9 +133,9 @@ class Cache:
 
     def _delete_old(self) -> None:
         oldest = time.time() - KEPT_DAYS * 86_400
-        for file in self.folder.iterdir() if self.folder else ():
+        for file in self.folder.rglob("*") if self.folder else ():
             try:
-                if file.stat().st_mtime < oldest:
+                if file.stat().st_mtime < oldest and not file.is_dir():
                     file.unlink()
             except OSError:
                 continue
@@ -178,10 +189,26 @@ def _processor() -> str:
 
 def _folder() -> Path | None:
     """The cache directory, if nobody but the user can write there."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "rldsl" / "compiled"
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "rldsl" / "compiled"
+    except RuntimeError:  # there is no home directory
+        return None
+    return private_directory(folder)
+
+
+def private_directory(folder: Path) -> Path | None:
+    """Creates a directory that only the user can enter; None if that is not possible, or if others can write there."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.stat()
-    except (OSError, RuntimeError):
+        if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            return None
+        folder.chmod(0o700)
+    except OSError:
         return None
-    return folder if status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) else None
+    return folder
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 from torch import Tensor
@@ -17,6 +19,8 @@ COMPILE_FROM_STEPS = 20_000
 """With `compile="auto"`, sessions with at least this many gradient steps are compiled: fewer do not make up for the
 twenty seconds that compilation takes the first time."""
 CPP_COMPILERS = ("g++", "c++", "clang++")
+C_COMPILERS = ("gcc", "clang", "cc")
+"""Those that Triton looks for, unless the environment variable CC names one."""
 
 
 class Compilation:
@@ -26,7 +30,7 @@ class Compilation:
         self.enabled = enabled
         self.failure: str | None = None
         """Why steps that should have been compiled run eagerly."""
-        self._planned_kernels = "avx512" if enabled and device == "cpu" and kernels.available() else "torch"
+        self._planned_kernels = "avx512" if enabled and not on_gpu(device) and kernels.available() else "torch"
         self._kernels: set[str] = set()
 
     @classmethod
@@ -36,9 +40,9 @@ class Compilation:
         worthwhile = gradient_steps >= COMPILE_FROM_STEPS and not recurrent
         if compute.compile == "off" or (compute.compile == "auto" and not worthwhile):
             return cls()
-        if compute.device == "cpu" and not any(map(shutil.which, CPP_COMPILERS)):
+        if missing := missing_compiler(compute.device):
             compilation = cls()
-            compilation.fail("no C++ compiler was found")
+            compilation.fail(missing)
             return compilation
         return cls(True, compute.device)
 
@@ -64,3 +68,18 @@ class Compilation:
             return {"compiled": False, "kernels": "torch", "compile_failure": self.failure}
         built = max(self._kernels, key="avx512".__eq__, default=self._planned_kernels)
         return {"compiled": self.enabled, "kernels": built}
+
+
+def missing_compiler(device: str) -> str | None:
+    """What compiling for a device lacks on this machine; None: nothing. For a GPU, Triton itself needs a C compiler."""
+    if not on_gpu(device):
+        return None if any(map(shutil.which, CPP_COMPILERS)) else "no C++ compiler was found"
+    if find_spec("triton") is None:
+        return "Triton is not installed"
+    found = os.environ.get("CC") or next(filter(None, map(shutil.which, C_COMPILERS)), None)
+    return None if found else "no C compiler was found, which Triton needs"
+
+
+def on_gpu(device: str) -> bool:
+    """Whether a resolved device is a GPU; `auto` that nobody has resolved is the CPU."""
+    return device not in ("cpu", "auto")

@@ -6,20 +6,29 @@ then runs eagerly.
 
 from __future__ import annotations
 
+import atexit
+import functools
+import os
+import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from tempfile import TemporaryDirectory
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, fx
 
 from rldsl.compile import kernels
-from rldsl.compile.cache import Cache, graph_digest
+from rldsl.compile.activity import activity
+from rldsl.compile.cache import Cache, graph_digest, private_directory
 from rldsl.compile.rewrites import hoist_scalars
 
 Graph = Callable[[list[Tensor]], Sequence[Tensor]]
 """A compiled step: from its inputs, in the order of the traced graph, to its outputs."""
+
+BUILD_DIRECTORY = "TORCHINDUCTOR_CACHE_DIR"
+"""The environment variable that names the directory in which torch builds."""
 
 
 class Built(NamedTuple):
@@ -41,6 +50,24 @@ def compile_graph(graph: fx.GraphModule, examples: list[Tensor]) -> Callable[[],
         return lambda: built
     lowered, inputs = lower(graph, examples)
     return lambda: build_library(lowered, inputs)
+
+
+def build_privately() -> None:
+    """Lets torch build in a directory of the user's own: it also loads what it builds there, such as a small library
+    that tests the processor, and its default in /tmp could have been made by somebody else."""
+    given = os.environ.get(BUILD_DIRECTORY)
+    if given is not None and private_directory(Path(given)) is not None:
+        return
+    folder = Cache().build_directory()
+    os.environ[BUILD_DIRECTORY] = str(folder) if folder else _temporary_directory()
+
+
+@functools.cache
+def _temporary_directory() -> str:
+    """A private directory that ends with the process."""
+    folder = mkdtemp(prefix="rldsl-build-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def build_library(lowered: fx.GraphModule, inputs: list[Tensor]) -> Built:
@@ -109,6 +136,7 @@ def _library(graph: fx.GraphModule, inputs: list[Tensor], options: Mapping[str, 
             return Built(run, kernels, digest)
         with TemporaryDirectory() as scratch:
             built = _build(graph, inputs, scratch, options)
+            activity.builds += 1
             if (kept := cache.store(digest, built)) and (run := load(kept)):
                 return Built(run, kernels, digest)
             if run := load(built):

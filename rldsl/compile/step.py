@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, fx
 
 from rldsl.compile import inductor
+from rldsl.compile.activity import activity
 from rldsl.compile.cache import Cache, Place, digest_of
 from rldsl.compile.inductor import Graph
 from rldsl.compile.rewrites import rewrite_layers
@@ -89,7 +90,8 @@ class CompiledStep:
             compiled = Compiled(run, cached.places, [])
             kernels = cached.kernels
         else:
-            compiled, kernels = self._compile(arguments, key)
+            with activity.compiling():
+                compiled, kernels = self._compile(arguments, key)
         given: Any = (*arguments, compiled.captured)
         self._inputs = [given[at] if key is None else given[at][key] for at, key in compiled.places]
         places = enumerate(compiled.places)
@@ -133,6 +135,7 @@ def trace(method: Any, arguments: Sequence[Argument]) -> tuple[inductor.Built, S
 
         return stop
 
+    inductor.build_privately()
     function: Any = method.__func__
     copy = FunctionType(function.__code__.replace(), function.__globals__, function.__name__)
     bound = MethodType(copy, method.__self__)

@@ -109,6 +109,8 @@ class Step(NamedTuple):
     """[rows] bool: a life was lost. The episode continues, but learning treats it as terminated."""
     final_critic_observation: np.ndarray | None = None
     """[k, *critic_shape]: the critic's last observations of the episodes that ended, if it has its own."""
+    ended_metrics: Mapping[str, np.ndarray] | None = None
+    """By the names of `VectorEnv.episode_metrics`, [k]: numbers of the episodes that ended, such as a success."""
 
     def to_learn(self) -> "Step":
         """The step as an agent learns from it. Scores are computed from the raw step."""
@@ -127,6 +129,8 @@ class VectorEnv(ABC):
 
     rows: int
     spaces: Spaces
+    episode_metrics: tuple[str, ...] = ()
+    """Names of numbers that the environment gives for every episode, in `Step.ended_metrics`; they are logged."""
     exact_resume: bool = False
     """Whether `state` and `restore` work and later steps after `restore` are bit-identical to those after `state`."""
 

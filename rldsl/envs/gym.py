@@ -9,7 +9,9 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import FlattenObservation
 
-from rldsl.envs.contract import Continuous, Discrete, EnvError, Spaces, Step, VectorEnv
+from rldsl.envs import gym_state
+from rldsl.envs.contract import ALL_ROWS, Continuous, Discrete, EnvError, Spaces, Step, VectorEnv
+from rldsl.envs.gym_info import episode_metrics
 from rldsl.envs.gym_make import Wrap, make_env
 
 
@@ -18,6 +20,7 @@ class GymnasiumEnv(VectorEnv):
 
     Observations other than Box are flattened into one vector, with discrete parts one-hot encoded.
     `max_episode_steps` replaces the registered time limit. Box actions of any shape are flattened to [rows, dim].
+    Environments with `get_state` and `set_state` resume exactly (`gym_state`). `metrics` names numbers of `info`.
     """
 
     def __init__(
@@ -27,10 +30,11 @@ class GymnasiumEnv(VectorEnv):
         kwargs: Mapping[str, Any] | None = None,
         max_episode_steps: int | None = None,
         wrappers: Sequence[Wrap] = (),
+        metrics: Sequence[str] = (),
     ) -> None:
         if rows < 1:
             raise EnvError(f"An environment needs at least one row, but got {rows}.")
-        self.rows = rows
+        self.id, self.rows, self.episode_metrics = id, rows, tuple(metrics)
 
         def make_row() -> gymnasium.Env:
             return _with_array_observations(make_env(id, kwargs or {}, max_episode_steps, wrappers), id)
@@ -40,17 +44,37 @@ class GymnasiumEnv(VectorEnv):
         box: Any = self._envs.single_observation_space
         self.spaces = Spaces(box.shape, box.dtype, _action(self._action_space, id))
         self._nothing_ended = np.empty((0, *box.shape), box.dtype)
+        self._observation = np.zeros((rows, *box.shape), box.dtype)
+        self.exact_resume = all(gym_state.can_save(env) for env in self._envs.envs)
 
     def reset(self, seeds: Sequence[int]) -> np.ndarray:
         observation: np.ndarray
         observation, _ = self._envs.reset(seed=[*self._checked_seeds(seeds)])
+        self._observation = observation
         return observation
 
     def step(self, actions: np.ndarray) -> Step:
         observation, reward, terminated, truncated, infos = self._envs.step(self.native_actions(actions))
         ended = (terminated | truncated).nonzero()[0]
         final_observation = self._stacked(infos["final_obs"][ended]) if ended.size else self._nothing_ended
-        return Step(observation, reward, terminated, truncated, ended, final_observation)
+        self._observation = observation
+        metrics = episode_metrics(self.episode_metrics, infos, ended, self.id) if self.episode_metrics else None
+        return Step(observation, reward, terminated, truncated, ended, final_observation, ended_metrics=metrics)
+
+    def state(self, rows: slice = ALL_ROWS) -> dict[str, Any]:
+        if not self.exact_resume:
+            return super().state(rows)
+        saved = [gym_state.save(env) for env in self._envs.envs[rows]]
+        return {"rows": saved, "observation": self._observation[rows].copy()}
+
+    def restore(self, state: Mapping[str, Any], rows: slice = ALL_ROWS) -> np.ndarray:
+        if not self.exact_resume:
+            return super().restore(state, rows)
+        for env, saved in zip(self._envs.envs[rows], state["rows"], strict=True):
+            gym_state.restore(env, saved)
+        self._observation = self._observation.copy()
+        self._observation[rows] = state["observation"]
+        return self._observation
 
     def close(self) -> None:
         self._envs.close()
@@ -68,7 +92,7 @@ class GymnasiumEnv(VectorEnv):
         return shifted
 
 
-class _KeptFinalObservation(gymnasium.Wrapper):
+class _KeptFinalObservation(gym_state.StatelessWrapper):
     """Copies the last observation of an episode, because the environment may reuse the array for the next episode."""
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:

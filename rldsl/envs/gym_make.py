@@ -1,19 +1,23 @@
 """Makes a single Gymnasium environment from an id or class and wraps it, with one-sentence errors."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from typing import Any, TypeAlias
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import UnregisteredEnv
+from gymnasium.wrappers import RecordVideo
 
 from rldsl.envs.contract import EnvError
+from rldsl.spec.declared import is_declared, resolve
 from rldsl.spec.environment import Wrapper
 from rldsl.spec.errors import nearest
 
 Wrap: TypeAlias = Wrapper | Callable[[gymnasium.Env], gymnasium.Env]
 """A wrapper by name, or a function that wraps an environment."""
+OTHER_LIBRARIES = frozenset({"GymV21Environment-v0", "GymV26Environment-v0"})
+"""Ids whose arguments name an environment of Gym, which may import any module."""
 
 
 def make_env(
@@ -21,8 +25,9 @@ def make_env(
 ) -> gymnasium.Env:
     """`gymnasium.make(id, **kwargs)` with wrappers, innermost first.
 
-    "module:Env-v0" imports the module that registers the environment; "module:Class" is an environment class, which
-    need not be registered.
+    "module:Env-v0" is an environment that the module registers; "module:Class" is an environment class, which need not
+    be registered. `rldsl.spec.declared` says which modules are used. What is called is a subclass of `gymnasium.Env` or
+    `gymnasium.Wrapper`.
     """
     try:
         source = _source(id)
@@ -38,9 +43,11 @@ def make_env(
 
 def _source(id: str) -> str | EnvSpec:
     module, _, name = id.rpartition(":")
-    env_class: Any = getattr(import_module(module), name, None) if module else None
+    if name in OTHER_LIBRARIES and not is_declared(id):
+        raise TypeError("it makes environments of another library, so the experiment file has to name it")
+    env_class = resolve(id, classes=True) if module else None
     if name in gymnasium.registry or not isinstance(env_class, type):
-        return id
+        return name
     if not issubclass(env_class, gymnasium.Env):
         raise TypeError(f"{name} is not a gymnasium.Env")
     entry_point: Any = env_class  # Gymnasium accepts a class, but its annotation does not
@@ -55,16 +62,23 @@ def _suggestion(id: str) -> str:
 
 def _wrapped(env: gymnasium.Env, wrapper: Wrapper) -> gymnasium.Env:
     try:
-        module, _, name = wrapper.name.partition(":")
-        made = getattr(import_module(module), name)(env, **wrapper.kwargs)
+        return _wrapper_class(wrapper.name)(env, **wrapper.kwargs)
     except (gymnasium.error.Error, ImportError, TypeError, ValueError, AttributeError, AssertionError) as error:
         env.close()
         raise EnvError(
             f"The wrapper {wrapper.name!r} cannot be applied: {_reason(error)}{_nearest(wrapper)}."
         ) from error
-    if not isinstance(made, gymnasium.Env):
-        raise EnvError(f"The wrapper {wrapper.name!r} returns a {type(made).__name__}, not a gymnasium.Env.")
-    return made
+
+
+def _wrapper_class(name: str) -> Callable[..., gymnasium.Env]:
+    found = resolve(name, classes=True)
+    if found is None:
+        raise AttributeError("there is no such class")
+    if not isinstance(found, type) or not issubclass(found, gymnasium.Wrapper):
+        raise TypeError("it is not a gymnasium.Wrapper")
+    if issubclass(found, RecordVideo) and not is_declared(name):
+        raise TypeError("it writes files, so the experiment file has to name it")
+    return found
 
 
 def _nearest(wrapper: Wrapper) -> str:
@@ -76,10 +90,7 @@ def _nearest(wrapper: Wrapper) -> str:
 
 
 def _classes(module: str, base: type) -> list[str]:
-    try:
-        members = vars(import_module(module))
-    except ImportError:
-        return []
+    members = vars(sys.modules[module]) if module in sys.modules else {}
     return [name for name, member in members.items() if isinstance(member, type) and issubclass(member, base)]
 
 

@@ -49,4 +49,4 @@ def gym(env: spec.Gym, rows: int, threads: int) -> VectorEnv:
     """Any other Gymnasium environment."""
     from rldsl.envs.gym import GymnasiumEnv
 
-    return GymnasiumEnv(env.id, rows, env.kwargs, env.max_episode_steps, env.wrappers)
+    return GymnasiumEnv(env.id, rows, env.kwargs, env.max_episode_steps, env.wrappers, env.metrics)

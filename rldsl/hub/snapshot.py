@@ -28,16 +28,22 @@ def is_synced(name: str) -> bool:
     return name not in NOT_SYNCED and SYNCED.fullmatch(name) is not None
 
 
-def snapshot(session: Path, stage: Path) -> dict[str, Path]:
+def snapshot(session: Path, stage: Path, unreadable: dict[str, str] | None = None) -> dict[str, Path]:
     """Copies a session to `stage`, where nothing changes the files; returns them by their paths in the session.
 
-    Checkpoints are copied first: the metrics up to a checkpoint are written before it, so the copy has both.
+    Checkpoints are copied first: the metrics up to a checkpoint are written before it, so the copy has both. Given
+    `unreadable`, files that cannot be read are left out, with the reason in it.
     """
     files = _link_checkpoints(session / layout.CHECKPOINTS, stage / layout.CHECKPOINTS)
     for path in sorted([*session.glob("*"), *(session / layout.TENSORBOARD).glob("*")]):
         name = path.relative_to(session).as_posix()
-        if is_synced(name) and path.is_file():
-            files[name] = _copy(path, stage / name)
+        if is_synced(name) and path.is_file() and not path.is_symlink():
+            try:
+                files[name] = _copy(path, stage / name)
+            except OSError as error:
+                if unreadable is None:
+                    raise
+                unreadable[name] = (error.strerror or str(error)).lower()
     return files
 
 

@@ -8,9 +8,13 @@ import os
 import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
-from rldsl.hub.repository import Entry, Listing, Repository
+from rldsl.hub.bucket import xet_hash
+from rldsl.hub.live import Store
+from rldsl.hub.repository import Entry, Listing
+from rldsl.hub.retry import HubError, status_of
 from rldsl.hub.snapshot import is_synced, snapshot
 from rldsl.store import layout
 from rldsl.store.append_only_ring import link
@@ -20,12 +24,18 @@ from rldsl.store.journal import Garbage, parse_event
 from rldsl.store.metrics import FRAME, last_row
 
 PARALLEL_DOWNLOADS = 8
+SQUASHED_MEANWHILE = 3
+"""How often the files are listed again because the history was squashed after they had been listed."""
+
+
+class RevisionGone(HubError):
+    """The commit that was listed does not exist any more."""
 
 
 class Sync:
     """Synchronises some sessions, given by their paths below the run directory, which the repository uses too."""
 
-    def __init__(self, repository: Repository, runs: Path, sessions: Sequence[str]) -> None:
+    def __init__(self, repository: Store, runs: Path, sessions: Sequence[str]) -> None:
         self.repository = repository
         self.runs = runs
         self.sessions = sessions
@@ -38,6 +48,12 @@ class Sync:
         A session that has more frames here than in the repository is not changed. Without `checkpoints`, those named
         by their frame, which are needed only to resume training, are not downloaded; tagged ones (`best`) are.
         """
+        for _ in range(SQUASHED_MEANWHILE):
+            with suppress(RevisionGone):
+                return self._pull_listed(checkpoints)
+        return self._pull_listed(checkpoints)
+
+    def _pull_listed(self, checkpoints: bool) -> list[str]:
         listing = self.repository.files(self.sessions)
         pulled = []
         for session in self.sessions:
@@ -77,36 +93,27 @@ class Sync:
             self._download(wanted, revision, stage)
             self._remote |= {name: self._digest((stage if name in wanted else self.runs) / name) for name in files}
             metrics = f"{session}/{layout.METRICS}"
-            remote_frame = (
-                _last_frame((stage if metrics in wanted else self.runs) / session) if metrics in files else -1
-            )
-            if _last_frame(self.runs / session) <= remote_frame:
-                self._install(stage, wanted)
+            remote_frame = last_frame((stage if metrics in wanted else self.runs) / session) if metrics in files else -1
+            if last_frame(self.runs / session) <= remote_frame:
+                install(self.runs, stage, wanted)
 
     def _download(self, wanted: dict[str, Entry], revision: str | None, stage: Path) -> None:
         """Downloads each content once: files that checkpoints share become hard links."""
         first: dict[str, str] = {}
         for name, entry in wanted.items():
-            first.setdefault(entry.sha256 or name, name)
-        with ThreadPoolExecutor(PARALLEL_DOWNLOADS) as pool:
-            list(pool.map(lambda name: self.repository.download(name, revision, stage), first.values()))
+            first.setdefault(entry.sha256 or entry.xet_hash or name, name)
+        try:
+            with ThreadPoolExecutor(PARALLEL_DOWNLOADS) as pool:
+                list(pool.map(lambda name: self.repository.download(name, revision, stage), first.values()))
+        except HubError as error:
+            if status_of(error) == 404:
+                raise RevisionGone(str(error)) from error
+            raise
         for name, entry in wanted.items():
-            source = first[entry.sha256 or name]
+            source = first[entry.sha256 or entry.xet_hash or name]
             if source != name:
                 (stage / name).parent.mkdir(parents=True, exist_ok=True)
                 link(stage / source, stage / name)
-
-    def _install(self, stage: Path, names: Iterable[str]) -> None:
-        """Moves files into the run directory, session.json last: a directory without it counts as absent."""
-        for name in sorted(names, key=lambda name: name.endswith(f"/{layout.SESSION}")):
-            target = self.runs / name
-            with writing(target):
-                target.parent.mkdir(parents=True, exist_ok=True)
-            if target.name == layout.JOURNAL:
-                replace_bytes(target, merge_journals(target, stage / name))
-            else:
-                with writing(target):
-                    (stage / name).replace(target)
 
     def _digest(self, path: Path) -> str:
         status = path.stat()
@@ -114,6 +121,19 @@ class Sync:
         if key not in self._digests:
             self._digests[key] = _hash_file(path, hashlib.sha256())
         return self._digests[key]
+
+
+def install(runs: Path, stage: Path, names: Iterable[str]) -> None:
+    """Moves files into the run directory, session.json last: a directory without it counts as absent."""
+    for name in sorted(names, key=lambda name: name.endswith(f"/{layout.SESSION}")):
+        target = runs / name
+        with writing(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+        if target.name == layout.JOURNAL:
+            replace_bytes(target, merge_journals(target, stage / name))
+        else:
+            with writing(target):
+                (stage / name).replace(target)
 
 
 def merge_journals(local: Path, remote: Path) -> bytes:
@@ -164,6 +184,8 @@ def _is_same(path: Path, entry: Entry) -> bool:
     try:
         if path.stat().st_size != entry.size:
             return False
+        if entry.xet_hash is not None:
+            return xet_hash(path) == entry.xet_hash
         if entry.sha256 is not None:
             return _hash_file(path, hashlib.sha256()) == entry.sha256
         return _hash_file(path, hashlib.sha1(b"blob %d\0" % entry.size, usedforsecurity=False)) == entry.blob_id
@@ -176,7 +198,7 @@ def _hash_file(path: Path, digest: hashlib._Hash) -> str:
         return hashlib.file_digest(file, lambda: digest).hexdigest()
 
 
-def _last_frame(session: Path) -> int:
+def last_frame(session: Path) -> int:
     """The frame of the last log point of a session; -1 without one."""
     row = last_row(session / layout.METRICS)
     return -1 if row is None else int(row[FRAME] or 0)

@@ -1,7 +1,8 @@
 """The frozen copy of the code: jobs run the code as it was when they were submitted.
 
-`runs/.code/<hash>/` holds `project/`, the repository of the experiment file (without one, its directory), and `lib/`,
-rldsl itself if it is not an installed package. Equal contents share one copy.
+`runs/.code/<hash>/` holds `project/`: the files that git tracks, the experiment file, the modules that it imports, and
+what the launcher asks to include; and `lib/`: rldsl itself if it is not an installed package. Keys and credentials are
+left out. Equal contents share one copy.
 """
 
 from __future__ import annotations
@@ -10,20 +11,22 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from rldsl.spec.errors import PACKAGE, SpecError
 from rldsl.store.errors import writing
-from rldsl.store.worktree import FROZEN, frozen_text, read_worktree
+from rldsl.store.files import PRIVATE, replace_text
+from rldsl.store.secrets import offence
+from rldsl.store.sources import source_files
+from rldsl.store.worktree import FROZEN, frozen_text, project_root, read_worktree
 
 CODE = ".code"
 PROJECT = "project"
 LIBRARY = "lib"
 MOST_BYTES = 100_000_000
-SKIPPED = frozenset({"__pycache__", "node_modules", "runs", "results", "wandb", "mlruns"})
-"""Directories that are not copied if there is no .gitignore."""
+LINK_OUTSIDE = "is a symbolic link to a place outside of the project"
 
 
 class CodeFile(NamedTuple):
@@ -43,6 +46,8 @@ class FrozenCode(NamedTuple):
     """The working directory in the copy."""
     path: tuple[str, ...]
     """PYTHONPATH, with directories of the project taken from the copy."""
+    left_out: tuple[str, ...] = ()
+    """A sentence for each file that was not copied although git tracks it."""
 
     @classmethod
     def of_this_process(cls, folder: Path, file: Path) -> FrozenCode:
@@ -50,31 +55,22 @@ class FrozenCode(NamedTuple):
         return cls(folder, file, Path.cwd(), tuple(os.environ.get("PYTHONPATH", "").split(os.pathsep)))
 
 
-def freeze(file: Path, runs: Path) -> FrozenCode:
-    """Makes the copy for an experiment file; see `freeze_code`."""
-    folder, root = freeze_code(file, runs), project_root(file)
-    frozen, cwd = frozen_path(folder, file, root), frozen_path(folder, Path.cwd(), root)
-    return FrozenCode(folder, frozen, cwd if cwd.is_dir() else frozen.parent, python_path(folder, root))
-
-
-def freeze_code(file: Path, runs: Path) -> Path:
-    """Makes the copy for an experiment file; reuses an existing one with equal contents."""
+def freeze(file: Path, runs: Path, include: Sequence[str] = ()) -> FrozenCode:
+    """Makes the copy for an experiment file, or finds one with equal contents. `include` are patterns of more files."""
     root = project_root(file)
-    experiment = CodeFile(file.resolve(), str(frozen_path(Path(), file, root)))  # even if git ignores it
-    files = sorted({experiment, *_project(root, runs.resolve()), *_library()}, key=lambda entry: entry.goal)
+    sources = source_files(file, root)
+    listed = sorted({*_project(root, runs.resolve(), sources, include), *library()}, key=lambda entry: entry.goal)
+    reasons = {entry: reason for entry in listed if (reason := _offence(entry, root)) is not None}
+    _refuse_secrets(reasons, sources)
+    files = [entry for entry in listed if entry not in reasons]
     _refuse_large(files, root)
-    worktree = frozen_text(read_worktree(root, [file.resolve()]))
-    goal = runs.resolve() / CODE / _digest(files, worktree)
-    if not goal.is_dir():
-        _copy(files, worktree, goal)
-    return goal
-
-
-def project_root(file: Path) -> Path:
-    """The root of the repository that contains a file; without one, the directory of the file."""
-    folder = file.resolve().parent
-    top = _git(folder, "rev-parse", "--show-toplevel")
-    return Path(top.decode().strip()) if top else folder
+    worktree = frozen_text(read_worktree(root, sources))
+    folder = runs.resolve() / CODE / _digest(files, worktree)
+    if not folder.is_dir():
+        _copy(files, worktree, folder)
+    frozen, cwd = frozen_path(folder, file, root), frozen_path(folder, Path.cwd(), root)
+    left_out = tuple(f"{entry.source} {reason}: it is not copied to jobs" for entry, reason in reasons.items())
+    return FrozenCode(folder, frozen, cwd if cwd.is_dir() else frozen.parent, python_path(folder, root), left_out)
 
 
 def frozen_path(code: Path, path: Path, root: Path) -> Path:
@@ -90,14 +86,43 @@ def python_path(code: Path, root: Path) -> tuple[str, ...]:
     return (str(code / LIBRARY), *map(str, moved))
 
 
-def _project(root: Path, runs: Path) -> Iterator[CodeFile]:
-    for path in _listed(root) or _walked(root):
+def _project(root: Path, runs: Path, sources: Sequence[Path], include: Sequence[str]) -> Iterator[CodeFile]:
+    """Tracked files, the experiment with its modules, and files that were asked for; never those of the runs."""
+    tracked = [root / os.fsdecode(name) for name in (_git(root, "ls-files", "-z") or b"").split(b"\0") if name]
+    for path in {*tracked, *_included(root, include)}:
         inside = PACKAGE in path.parents or runs in path.parents
-        if not inside and path.is_file():
+        if not inside and (path.is_symlink() or path.is_file()):
             yield CodeFile(path, f"{PROJECT}/{path.relative_to(root)}")
+    yield from (CodeFile(path, f"{PROJECT}/{path.relative_to(root)}") for path in sources)
 
 
-def _library() -> Iterator[CodeFile]:
+def _included(root: Path, include: Sequence[str]) -> Iterator[Path]:
+    """The files that match patterns; a directory stands for everything in it."""
+    for pattern in include:
+        found = [path for path in root.glob(pattern) if ".git" not in path.parts]
+        if not found:
+            raise SpecError(f"launcher.include: nothing in {root} matches {pattern!r}")
+        for path in found:
+            inner = path.rglob("*") if path.is_dir() and not path.is_symlink() else [path]
+            yield from (one for one in inner if one.is_file() and "__pycache__" not in one.parts)
+
+
+def _offence(entry: CodeFile, root: Path) -> str | None:
+    """Why a file is not copied. A link within the project is copied as a link."""
+    if not entry.source.is_symlink():
+        return offence(entry.source) if entry.goal.startswith(PROJECT) else None
+    relative = not os.path.isabs(os.readlink(entry.source))  # noqa: PTH115, PTH117
+    return None if relative and entry.source.resolve().is_relative_to(root) else LINK_OUTSIDE
+
+
+def _refuse_secrets(reasons: Mapping[CodeFile, str], sources: Collection[Path]) -> None:
+    """A job cannot run without the experiment and its modules."""
+    for entry, reason in reasons.items():
+        if entry.source in sources:
+            raise SpecError(f"{entry.source} {reason}: jobs need this file; pass a secret by its name in pass_env")
+
+
+def library() -> Iterator[CodeFile]:
     """The files of rldsl itself, unless it is an installed package, which does not change under a running job."""
     if "site-packages" not in PACKAGE.parts:
         for path in PACKAGE.rglob("*"):
@@ -105,44 +130,23 @@ def _library() -> Iterator[CodeFile]:
                 yield CodeFile(path, f"{LIBRARY}/rldsl/{path.relative_to(PACKAGE)}")
 
 
-def _listed(root: Path) -> list[Path] | None:
-    """Files that git tracks, and untracked ones that it does not ignore; hidden files only if they are tracked."""
-    tracked = _git(root, "ls-files", "-z")
-    others = _git(root, "ls-files", "--others", "--exclude-standard", "-z")
-    if tracked is None or others is None:
-        return None
-    visible = (name for name in _names(others) if not any(part.startswith(".") for part in Path(name).parts))
-    return [root / name for name in (*_names(tracked), *visible)]
-
-
-def _walked(root: Path) -> Iterator[Path]:
-    for folder, folders, files in os.walk(root):
-        folders[:] = [name for name in folders if _is_code(Path(folder, name))]
-        yield from (Path(folder, name) for name in files if not name.startswith("."))
-
-
-def _is_code(folder: Path) -> bool:
-    return not folder.name.startswith(".") and folder.name not in SKIPPED and not (folder / "pyvenv.cfg").exists()
-
-
-def _names(answer: bytes) -> list[str]:
-    return [os.fsdecode(name) for name in answer.split(b"\0") if name]
-
-
 def _refuse_large(files: Iterable[CodeFile], root: Path) -> None:
-    sizes = {file.goal: file.source.stat().st_size for file in files}
+    sizes = {file.goal: file.source.lstat().st_size for file in files}
     if sum(sizes.values()) > MOST_BYTES:
         largest = ", ".join(sorted(sizes, key=lambda name: -sizes[name])[:3])
         words = f"{sum(sizes.values()) / 1e6:.0f} MB in {root}, more than the {MOST_BYTES / 1e6:.0f} MB that jobs copy"
-        raise SpecError(f"the code is {words}; the largest are {largest}: list what is no code in .gitignore")
+        raise SpecError(
+            f"the code is {words}; the largest are {largest}: keep data out of the repository and of launcher.include"
+        )
 
 
 def _digest(files: Iterable[CodeFile], worktree: str) -> str:
     digest = hashlib.sha256(worktree.encode())
     for file in files:
-        mode = file.source.stat().st_mode & 0o111
-        contents = hashlib.sha256(file.source.read_bytes()).hexdigest()
-        digest.update(f"{file.goal}\0{mode}\0{contents}\n".encode(errors="surrogateescape"))
+        link = file.source.is_symlink()
+        mode = 0 if link else file.source.stat().st_mode & 0o111
+        data = os.fsencode(os.readlink(file.source)) if link else file.source.read_bytes()  # noqa: PTH115
+        digest.update(f"{file.goal}\0{mode}\0{hashlib.sha256(data).hexdigest()}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()[:16]
 
 
@@ -150,17 +154,25 @@ def _copy(files: Iterable[CodeFile], worktree: str, goal: Path) -> None:
     """Copies to a temporary directory and renames it, so that an existing copy is always complete."""
     half = goal.with_name(f".{goal.name}.{os.getpid()}.tmp")
     with writing(goal):
-        for file in files:
-            (half / file.goal).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(file.source, half / file.goal)
-        (half / PROJECT).mkdir(parents=True, exist_ok=True)
-        (half / PROJECT / FROZEN).write_text(worktree)
         try:
+            for file in files:
+                _copy_file(file, half)
+            (half / PROJECT).mkdir(parents=True, exist_ok=True)
+            replace_text(half / PROJECT / FROZEN, worktree, durable=False, mode=PRIVATE)
+            half.chmod(0o700)  # what is inside may be code that is nobody else's business
             half.rename(goal)
-        except OSError:
-            shutil.rmtree(half)
+        except BaseException:
+            shutil.rmtree(half, ignore_errors=True)
             if not goal.is_dir():  # otherwise another process made the same copy in the meantime
                 raise
+
+
+def _copy_file(file: CodeFile, folder: Path) -> None:
+    target = folder / file.goal
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(file.source, target, follow_symlinks=False)
+    if not target.is_symlink():
+        target.chmod(PRIVATE | (file.source.stat().st_mode & 0o100))
 
 
 def _git(folder: Path, *arguments: str) -> bytes | None:

@@ -12,6 +12,7 @@ from typing import Protocol
 from rldsl.launch.observer import Ending, FollowedSession, Observer
 
 SLEEP_SECONDS = 0.1
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopSignals:
@@ -28,7 +29,7 @@ class StopSignals:
 def stop_signals() -> Iterator[StopSignals]:
     """Inside the block, SIGINT (Ctrl-C), SIGTERM and SIGHUP are counted instead of raised."""
     stop = StopSignals()
-    previous = {number: signal.signal(number, stop.handle) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    previous = {number: signal.signal(number, stop.handle) for number in STOP_SIGNALS}
     try:
         yield stop
     finally:

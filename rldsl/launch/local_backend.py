@@ -14,12 +14,15 @@ from typing import Any
 
 from rldsl.launch import machine
 from rldsl.launch.backend import Check, QueueState
+from rldsl.launch.intents import Intent, is_wanted
 from rldsl.launch.job_records import JOBS, JobRecord
 from rldsl.launch.jobs import Job, Resources
-from rldsl.launch.local import STOPPED, LocalRun, exit_reason, processes
+from rldsl.launch.local import LocalRun, processes
+from rldsl.launch.process_end import STOPPED, end_reason
+from rldsl.spec.json_text import parse_json, parse_object
 from rldsl.spec.launcher import Local
-from rldsl.store.files import TailReader, append_line, replace_json
-from rldsl.store.processes import host_name, is_alive, start_time
+from rldsl.store.files import TailReader, append_line, open_log, replace_json
+from rldsl.store.processes import ProcessId
 
 JOBS_FILE = "jobs.json"
 """The jobs of a submission and their launcher."""
@@ -38,6 +41,8 @@ SUPERVISOR_ENDED = QueueState("failed", "the process that supervised it ended")
 class LocalBackend:
     """Each submission has a supervisor: a process that runs its jobs, records how they end, and ends with the last."""
 
+    dependencies = True
+
     def __init__(self, launcher: Local, runs: Path) -> None:
         self.launcher, self.runs = launcher, runs
 
@@ -49,12 +54,12 @@ class LocalBackend:
         ]
 
     def offers(self, resources: Resources) -> list[str]:
-        number = processes(self.launcher, bool(resources.gpus))
+        number = processes(self.launcher, [resources])
         return [f"{number} process{'es' if number > 1 else ''} at a time on this machine"]
 
     def submit(self, jobs: Sequence[Job], code: Path, folder: Path) -> list[str]:
         replace_json(folder / JOBS_FILE, {"launcher": self.launcher.data(), "jobs": [_job_data(job) for job in jobs]})
-        with (folder / LOG_FILE).open("ab") as log:
+        with open_log(folder / LOG_FILE) as log:
             supervisor = subprocess.Popen(
                 [sys.executable, "-m", "rldsl.launch.local_backend", str(folder.resolve())],
                 stdin=subprocess.DEVNULL,
@@ -62,9 +67,13 @@ class LocalBackend:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        pid = supervisor.pid
-        replace_json(folder / SUPERVISOR_FILE, {"host": host_name(), "pid": pid, "start_time": start_time(pid)})
+        _record_supervisor(folder, supervisor.pid)
         return [f"{folder.name}/{index}" for index, _ in enumerate(jobs)]
+
+    def find(self, intent: Intent) -> dict[int, str]:
+        """All jobs of a submission whose supervisor has been started."""
+        started = (intent.folder / SUPERVISOR_FILE).exists()
+        return {index: f"{intent.name}/{index}" for index, _ in enumerate(intent.jobs)} if started else {}
 
     def states(self, ids: Sequence[str]) -> dict[str, QueueState]:
         submissions = {name: _states(self.runs / JOBS / name) for name in {id.partition("/")[0] for id in ids}}
@@ -86,33 +95,52 @@ class LocalBackend:
             return []
 
 
+def _record_supervisor(folder: Path, pid: int) -> None:
+    process = ProcessId.of(pid)
+    replace_json(folder / SUPERVISOR_FILE, process.data() if process else {})
+
+
 def _job_data(job: Job) -> dict[str, Any]:
     data = {"sessions": job.sessions, "directory": str(job.directory), "command": job.command}
-    return {**data, "resources": job.resources, "cwd": job.cwd and str(job.cwd), "path": job.path}
+    data |= {"directories": [str(one) for one in job.directories], "after": job.after}
+    return {**data, "resources": job.resources, "cwd": job.cwd and str(job.cwd), "path": job.path, "gpu": job.gpu}
 
 
 def _parse_job(data: Mapping[str, Any]) -> Job:
     return Job(
         sessions=tuple(data["sessions"]),
         directory=Path(data["directory"]),
+        directories=tuple(map(Path, data.get("directories", ()))),
         command=tuple(data["command"]),
         resources=Resources(*data["resources"]),
         cwd=Path(data["cwd"]) if data["cwd"] else None,
         path=tuple(data["path"]),
+        gpu=data.get("gpu"),
+        after=tuple(data.get("after", ())),
     )
 
 
 def _states(folder: Path) -> dict[str, QueueState]:
     """The states of all jobs of a submission, by their index."""
     try:
-        count = len(json.loads((folder / JOBS_FILE).read_bytes())["jobs"])
-        supervisor = json.loads((folder / SUPERVISOR_FILE).read_bytes())
-    except (OSError, ValueError, KeyError):
+        count = len(parse_object((folder / JOBS_FILE).read_bytes())["jobs"])
+        supervisor = parse_object((folder / SUPERVISOR_FILE).read_bytes())
+    except (OSError, ValueError, KeyError, TypeError):
         return {}
-    alive = supervisor["host"] == host_name() and is_alive(supervisor["pid"], supervisor["start_time"])
-    events = dict(map(json.loads, TailReader(folder / EVENTS_FILE).read_new()))
+    process = ProcessId.parse(supervisor)
+    alive, host = process is not None and process.alive, process.host if process else ""
+    events = dict(filter(None, map(_parse_event, TailReader(folder / EVENTS_FILE).read_new())))
     states = {str(index): QueueState("pending") if alive else SUPERVISOR_ENDED for index in range(count)}
-    return states | {index: _state(code, alive, supervisor["host"]) for index, code in events.items()}
+    return states | {index: _state(code, alive, host) for index, code in events.items()}
+
+
+def _parse_event(line: str) -> tuple[str, int | None] | None:
+    """An index and an exit code; None for a line that is no event."""
+    try:
+        index, code = parse_json(line)
+    except (ValueError, TypeError):
+        return None
+    return (index, code) if isinstance(index, str) and (code is None or type(code) is int) else None
 
 
 def _state(code: int | None, alive: bool, host: str) -> QueueState:
@@ -121,20 +149,27 @@ def _state(code: int | None, alive: bool, host: str) -> QueueState:
         return QueueState("running", where=host) if alive else SUPERVISOR_ENDED
     if code in (0, STOPPED):
         return QueueState("done" if code == 0 else "cancelled")
-    return QueueState("failed", exit_reason(code))
+    return QueueState("failed", end_reason(code))
 
 
 def supervise(folder: Path) -> None:
     """The supervisor: runs the jobs of a submission, as many at the same time as the launcher allows."""
+    _record_supervisor(folder, os.getpid())  # whoever started it may have been killed
+    if not is_wanted(folder, 0):
+        return
     submission = json.loads((folder / JOBS_FILE).read_bytes())
     jobs = {str(index): _parse_job(data) for index, data in enumerate(submission["jobs"])}
     indices = {job: index for index, job in jobs.items()}
-    run = LocalRun(list(jobs.values()), Local.parse(submission["launcher"]))
+    held = [job for job in jobs.values() if job.after]
+    launcher = Local.parse(submission["launcher"])
+    run = LocalRun([job for job in jobs.values() if job not in held], launcher, [job.resources for job in held])
     signal.signal(signal.SIGTERM, lambda *_: run.stop())
     requests, started = TailReader(folder / CANCEL_FILE), set[Job]()
-    while run.active:
-        cancelled = [jobs[json.loads(line)] for line in requests.read_new()]
-        never_started = [job for job in cancelled if job in run.waiting]
+    while run.active or (held and not run.stopped):
+        cancelled = [jobs[index] for line in requests.read_new() if (index := line.strip('"')) in jobs]
+        never_started = [job for job in cancelled if job in run.waiting or job in held]
+        held = [job for job in held if job not in cancelled]
+        never_started += _release(held, run, LocalBackend(launcher, folder.parent.parent))
         run.stop(cancelled)
         for job in (*never_started, *run.poll()):
             append_line(folder / EVENTS_FILE, json.dumps([indices[job], run.exit_codes.get(job, STOPPED)]))
@@ -142,6 +177,19 @@ def supervise(folder: Path) -> None:
             started.add(job)
             append_line(folder / EVENTS_FILE, json.dumps([indices[job], None]))
         time.sleep(POLL_SECONDS)
+
+
+def _release(held: list[Job], run: LocalRun, backend: LocalBackend) -> list[Job]:
+    """Lets jobs start that waited for others which are done; returns those that never will, because one is not."""
+    given_up: list[Job] = []
+    for after in {job.after for job in held}:
+        states = {state.state for state in backend.states(after).values()}
+        if states <= {"done", "pending", "running"} and states != {"done"}:
+            continue
+        chosen = [job for job in held if job.after == after]
+        (run.waiting if states == {"done"} else given_up).extend(chosen)
+        held[:] = [job for job in held if job.after != after]
+    return given_up
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from functools import cache
+from pathlib import Path
 
 
 def cores() -> int:
@@ -23,14 +25,16 @@ def gpus() -> list[str]:
     """The GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES."""
     if (visible := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
         return [name.strip() for name in visible.split(",") if name.strip() and name.strip() != "-1"]
-    return [str(index) for index, _ in enumerate(_listed())]
+    return [str(index) for index in range(_installed())]
 
 
-def _listed() -> list[str]:
+@cache
+def _installed() -> int:
+    """The GPUs of this machine, by NVIDIA's driver."""
     if shutil.which("nvidia-smi") is None:
-        return []
+        return len(list(Path("/proc/driver/nvidia/gpus").glob("*")))
     try:
         answer = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=5, check=True)
     except (OSError, subprocess.SubprocessError):
-        return []
-    return [line for line in answer.stdout.splitlines() if line.startswith("GPU ")]
+        return 0
+    return sum(line.startswith("GPU ") for line in answer.stdout.splitlines())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from rldsl.launch.job_records import JobRecord
 from rldsl.plan.existing import PlannedSession
+from rldsl.store.journal import JournalReader
 from rldsl.store.metrics import MetricsReader, Row
 from rldsl.store.session_dir import SessionDir
 from rldsl.store.session_state import State
@@ -23,28 +25,40 @@ class FollowedSession:
     planned: PlannedSession
     directory: SessionDir
     reader: MetricsReader
+    journal: JournalReader
     row: Row = field(default_factory=dict)
 
     @classmethod
     def start(cls, planned: PlannedSession, runs: Path) -> FollowedSession:
         """Follows a session from the first log point that it has."""
         directory = SessionDir(runs / planned.directory)
-        return cls(planned, directory, MetricsReader(directory.metrics))
+        return cls(planned, directory, MetricsReader(directory.metrics), JournalReader(directory.journal.path))
 
     def read(self) -> None:
-        """Reads new log points."""
+        """Reads new log points and events."""
         if rows := self.reader.read_new():
             self.row = rows[-1]
+        self.journal.read_new()
 
     @property
     def frame(self) -> int:
         return int(self.row.get("frame") or self.planned.on_disk.frame)
 
     @property
+    def compiling(self) -> float | None:
+        """Seconds for which it has been compiling; None if it is not."""
+        since = self.journal.state.compiling_since
+        return None if since is None else max(0.0, time.time() - since)
+
+    @property
+    def fps(self) -> float | None:
+        """The speed at the last log point; None if it is not training now, or has not begun to learn."""
+        return None if self.compiling is not None else self.row.get("fps")
+
+    @property
     def seconds_left(self) -> float | None:
-        """The remaining time at the speed of the last log point."""
-        speed = self.row.get("fps")
-        return (self.planned.frames - self.frame) / speed if speed else None
+        """The remaining time at the present speed."""
+        return (self.planned.frames - self.frame) / self.fps if self.fps else None
 
     def last_log_lines(self) -> list[str]:
         """The end of its log."""
@@ -68,6 +82,9 @@ class Observer(Protocol):
 
     def skipped(self, running: int, failed: int) -> None:
         """Sessions that are left alone: those that run already, and those that failed before."""
+
+    def note(self, sentence: str) -> None:
+        """Something that the user should know: what this command waits for, or what an interrupted one has left."""
 
     def already_queued(self, sessions: int) -> None:
         """Sessions whose jobs are waiting or running; they are kept."""

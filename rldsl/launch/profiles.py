@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rldsl.spec.errors import SpecError, suggestion
 from rldsl.spec.launcher import Launcher
+from rldsl.spec.user_error import user_error
 from rldsl.spec.user_file import load_user_file
 
 FOLDER = Path("launchers")
@@ -37,7 +38,12 @@ def load_project_launchers() -> None:
 
 def load_profile(file: Path) -> Launcher:
     """The launcher that a file declares. Its directory is not searched for modules: `slurm.py` is no library."""
-    module = load_user_file(file, f"launcher_{file.stem}", search_path=False)
+    try:
+        module = load_user_file(file, f"launcher_{file.stem}", search_path=False)
+    except SpecError:
+        raise
+    except Exception as error:
+        raise user_error(error, file) from error
     launchers = [value for value in vars(module).values() if isinstance(value, Launcher)]
     if len(launchers) != 1:
         raise SpecError(f"{file}: the file should declare one launcher, it declares {len(launchers)}")

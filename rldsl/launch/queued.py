@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
+from rldsl.launch.backlog import read_backlog
 from rldsl.launch.observer import Ending, FollowedSession
 from rldsl.launch.queues import QueuedJob, Queues
 from rldsl.plan.existing import PlannedSession
@@ -26,8 +27,19 @@ class QueuedJobs:
     have ended without a trace there.
     """
 
-    def __init__(self, sessions: Iterable[PlannedSession], runs: Path, until: int | None = None) -> None:
+    def __init__(
+        self,
+        sessions: Iterable[PlannedSession],
+        runs: Path,
+        until: int | None = None,
+        refill: Callable[[], list[PlannedSession]] | None = None,
+        obstacle: Callable[[PlannedSession], str | None] = lambda _: None,
+    ) -> None:
         self.runs = runs
+        self.obstacle = obstacle
+        """Why a session could not start whose job was cancelled; None if that is not known."""
+        self.refill = refill
+        """Submits more of a backlog; returns the sessions that the queue has accepted. None: there is no backlog."""
         self.until = until
         self.queues = Queues(runs)
         self.lost = 0
@@ -40,7 +52,7 @@ class QueuedJobs:
 
     @property
     def active(self) -> bool:
-        return bool(self._waiting or self._running)
+        return bool(self._waiting or self._running or self.refill)
 
     @property
     def running(self) -> Collection[FollowedSession]:
@@ -52,6 +64,7 @@ class QueuedJobs:
         if began - self._queue_polled >= QUEUE_SECONDS:
             self._queue_polled = began
             endings += self._poll_queue()
+            self._poll_backlog()
         endings += self._poll_directories()
         self._poll_seconds = time.monotonic() - began
         return endings
@@ -82,7 +95,10 @@ class QueuedJobs:
         return endings
 
     def _poll_queue(self) -> list[Ending]:
+        self.queues.errors.clear()
         jobs = self.queues.jobs([*self._waiting, *self._running])
+        if self.queues.errors:
+            return []  # not known: the next poll may tell
         self.queues.fetch([job.record for job in jobs.values()])
         endings = self._poll_directories()
         for id, job in jobs.items():
@@ -94,15 +110,29 @@ class QueuedJobs:
                 self._suspects.add(id)
         return endings
 
+    def _poll_backlog(self) -> None:
+        if self.refill is None:
+            return
+        accepted = self.refill()
+        self._waiting |= {planned.id: planned for planned in accepted}
+        if accepted:
+            self.queues = Queues(self.runs)
+        if not read_backlog(self.runs):
+            self.refill = None
+
     def _lost(self, id: str, job: QueuedJob) -> Ending:
         self.lost += 1
-        self._running[id] = FollowedSession.start(self._waiting.pop(id), self.runs)
-        return self._ending(id, "resume", job.state.reason or f"its job {job.record.job_id} is gone", job)
+        planned = self._waiting.pop(id)
+        self._running[id] = FollowedSession.start(planned, self.runs)
+        cancelled = job.state.state == "cancelled" and not job.record.stopped
+        why = self.obstacle(planned) if cancelled else None
+        return self._ending(id, "resume", why or job.state.reason or f"its job {job.record.job_id} is gone", job)
 
     def _ending(self, id: str, state: State, reason: str | None, job: QueuedJob | None = None) -> Ending:
         session = self._running.pop(id)
         session.read()
         if state in ("done", "paused"):
             return Ending(session, state)
-        log = session.last_log_lines() or (self.queues.last_lines(job.record) if job else [])
+        own = [] if job is not None and job.never_started else session.last_log_lines()
+        log = own or (self.queues.last_lines(job.record) if job else [])
         return Ending(session, state, reason or state, log)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from rldsl.launch.devices import has_gpus
 from rldsl.launch.follow import StopSignals, sleep
 from rldsl.launch.search_backend import Ended, SearchBackend, SearchPack
 from rldsl.launch.search_observer import SearchObserver
@@ -28,6 +29,7 @@ from rldsl.search.schedule import Finished, Promote, Wait, decide, schedule_of
 from rldsl.search.suggest import suggester
 from rldsl.spec.errors import SpecError
 from rldsl.spec.session import session_id
+from rldsl.store.integrity import metrics_damage
 from rldsl.store.search_dir import SearchDir
 from rldsl.store.session_dir import SessionDir
 
@@ -140,8 +142,16 @@ class SearchDriver:
             if reason := self._failure(item, (problems or {}).get(item.planned.id), failed):
                 self._append("failed", trial=trial.number, rung=trial.started, reason=reason)
                 return
-        if not items:
+        if items:
+            return
+        if damage := next(filter(None, map(self._damage, self._sessions(trial))), None):
+            self._append("failed", trial=trial.number, rung=trial.started, reason=damage)
+        else:
             self._append("finished", trial=trial.number, rung=trial.started, **self._values(trial))
+
+    def _damage(self, planned: PlannedSession) -> str | None:
+        damage = metrics_damage(SessionDir(self.runs / planned.directory).metrics, planned.on_disk)
+        return damage and f"{planned.id}: {damage}"
 
     def _failure(self, item: WorkItem, problem: str | None, failed: Collection[str]) -> str | None:
         """Why a session counts as failed. One whose process was killed is started again, but not for ever."""
@@ -173,7 +183,7 @@ class SearchDriver:
         free = self.backend.capacity()
         if not free or self._should_stop():
             return
-        work = Work(free, self.launcher.members, self.backend.busy)
+        work = Work(free, self.launcher.members, self.backend.busy, has_gpus(self.launcher))
         for trial in self.history.trials:
             work.add(self._unfinished(trial) if trial.running else ())
         work.limit_new(self._unsuggested(), self.backend.workers, self.trials.experiment)

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
-from rldsl.launch.backend import Refused, backend_for
-from rldsl.launch.code import freeze
 from rldsl.launch.follow import StopSignals, sleep
-from rldsl.launch.job_records import JobRecord, new_submission, newest_drivers, read_records, record_of, write_records
+from rldsl.launch.job_records import JobRecord, newest_drivers, read_records
 from rldsl.launch.jobs import Job
 from rldsl.launch.queues import QueuedJob, Queues
 from rldsl.launch.search import SearchResult
 from rldsl.launch.search_observer import SearchObserver
 from rldsl.launch.search_queue import QUEUE_SECONDS
 from rldsl.launch.search_run import SearchRequest, refuse_results_elsewhere
+from rldsl.launch.submission_lock import submission_lock
+from rldsl.launch.transaction import settle_submissions, submit_jobs
 from rldsl.search.history import History
 from rldsl.search.schedule import Finished, decide, schedule_of
-from rldsl.spec.launcher import Launcher
 from rldsl.store.claim import read_heartbeat
 from rldsl.store.errors import AlreadyRunning
 from rldsl.store.layout import ALIVE
-from rldsl.store.processes import host_name
+from rldsl.store.processes import ProcessId
 from rldsl.store.scrub import scrub_command
 from rldsl.store.search_dir import SearchDir
 
@@ -42,28 +39,27 @@ def detach_search(request: SearchRequest) -> JobRecord:
     Raises `AlreadyRunning` if it is driven already, or its driver is about to start.
     """
     refuse_results_elsewhere(request.experiment)
+    with submission_lock(request.runs):
+        settle_submissions(request.runs)
+        return _detach(request)
+
+
+def _detach(request: SearchRequest) -> JobRecord:
     queues = Queues(request.runs)
     if driver := find_driver(request.directory, queues).description:
         raise AlreadyRunning(f"the search {request.directory.path.name} has a driver: {driver}")
     queues.refuse_errors()
     directory = request.create_directory()
-    code = freeze(request.file, request.runs)
+    directory.refuse_damage()
+    code = request.freeze()
     command = [sys.executable, "-m", "rldsl.launch.search_driver", str(directory.path.resolve())]
     command += ["--runs", str(request.runs.resolve()), "--file", str(code.file), "--code", str(code.folder)]
     command += ["--command", json.dumps(scrub_command(request.command))]
     command += ["--fail-fast"] * request.fail_fast + ["--retry-failed"] * request.retry_failed
     name = f"search-{request.experiment.name}"
     job = Job((), directory.path.resolve(), tuple(command), name=name, cwd=code.cwd, path=code.path)
-    return _submit(job, request.experiment.launcher.driver(), code.folder, request.runs, directory)
-
-
-def _submit(job: Job, launcher: Launcher, code: Path, runs: Path, directory: SearchDir) -> JobRecord:
-    folder = new_submission(runs)
-    ids = backend_for(launcher, runs).submit([job], code, folder)
-    if not ids:
-        raise Refused(f"{launcher.kind} did not accept the driver of {directory.path.name}")
-    record = replace(record_of(job, ids[0], folder.name, launcher, runs), search=str(directory.path.relative_to(runs)))
-    write_records(runs, [record])
+    path = str(directory.path.relative_to(request.runs))
+    (record,) = submit_jobs(request.runs, request.experiment.launcher.driver(), [job], code.folder, path)
     return record
 
 
@@ -80,7 +76,7 @@ class Driver:
     @property
     def live(self) -> bool:
         """Whether the detached driver waits or runs."""
-        return self.job is not None and self.job.state.live
+        return self.job is not None and self.job.live
 
     @property
     def running(self) -> bool:
@@ -154,13 +150,13 @@ def stop_driver(driver: Driver, queues: Queues, wait: Callable[[float], None] = 
 
 def _terminate(directory: SearchDir) -> str | None:
     """Asks the process that drives a search to stop, if it is one of this machine."""
-    beat = read_heartbeat(directory.path / ALIVE) or {}
-    if beat.get("host") != host_name():
-        return f"{directory.path.name} is driven by a process on {beat.get('host')}: stop it there"
-    try:
-        os.kill(int(beat["pid"]), signal.SIGTERM)
-    except ProcessLookupError:
+    process = ProcessId.parse(read_heartbeat(directory.path / ALIVE))
+    if process is None:
         return None
+    if not process.here:
+        return f"{directory.path.name} is driven by a process on {process.host}: stop it there"
+    try:
+        process.send_signal(signal.SIGTERM)
     except PermissionError:
         return f"{directory.path.name} is driven by a process of another user"
     return None

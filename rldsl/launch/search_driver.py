@@ -16,8 +16,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from rldsl.launch.code import FrozenCode
-from rldsl.launch.local import STOPPED
 from rldsl.launch.observer import FollowedSession
+from rldsl.launch.process_end import STOPPED
 from rldsl.launch.search import SearchResult
 from rldsl.launch.search_run import SearchRequest, run_search
 from rldsl.launch.search_stages import next_stage

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rldsl.launch.jobs import Job, JobMaker
-from rldsl.launch.local import STOPPED, LocalRun, exit_reason
+from rldsl.launch import machine
+from rldsl.launch.jobs import Job, JobMaker, Resources
+from rldsl.launch.local import LocalRun
+from rldsl.launch.process_end import STOPPED
 from rldsl.launch.search_backend import Ended, SearchPack
 from rldsl.launch.stop import holder
 from rldsl.spec.launcher import Local
 from rldsl.store.files import TailReader, append_line
-from rldsl.store.processes import host_name, is_alive, start_time
+from rldsl.store.processes import ProcessId
 from rldsl.store.search_dir import WORKERS, SearchDir
 from rldsl.store.session_dir import SessionDir
 
@@ -27,13 +28,13 @@ class LocalSearchBackend:
     """Processes of this machine; those of a driver that was killed live on, and are adopted by the next one."""
 
     def __init__(
-        self, directory: SearchDir, runs: Path, file: Path, command: Sequence[str], launcher: Local, on_gpu: bool
+        self, directory: SearchDir, runs: Path, file: Path, command: Sequence[str], launcher: Local, need: Resources
     ) -> None:
         self.runs, self.file, self.command = runs, file, command
-        self.processes = LocalRun([], launcher, on_gpu)
+        self.processes = LocalRun([], launcher, [need])
         self.records = directory.path / WORKERS
-        self._adopted: dict[str, tuple[int, float]] = {}
-        """Process id and start time by session."""
+        self._adopted: dict[str, ProcessId] = {}
+        """Processes by session."""
         self._recorded: set[Job] = set()
 
     @property
@@ -54,25 +55,24 @@ class LocalSearchBackend:
         sessions = [planned for pack in packs for planned in pack.sessions]
         wanted = {planned.id for planned in sessions}
         for line in TailReader(self.records).read_new():
-            worker = json.loads(line)
-            if worker["host"] == host_name() and is_alive(worker["pid"], worker["start_time"]):
-                self._adopted |= dict.fromkeys(
-                    wanted.intersection(worker["sessions"]), (worker["pid"], worker["start_time"])
-                )
+            worker = _parsed(line)
+            process = ProcessId.parse(worker)
+            if process is not None and process.alive:
+                self._adopted |= dict.fromkeys(wanted.intersection(worker["sessions"]), process)
         for planned in sessions:
             process = holder(SessionDir(self.runs / planned.directory))
-            if planned.state == "running" and process is not None and process.host == host_name():
-                started = start_time(process.pid)
-                self._adopted |= {planned.id: (process.pid, started)} if started is not None else {}
+            if planned.state == "running" and process is not None and process.alive:
+                self._adopted[planned.id] = process
 
     def start(self, plan: Path, packs: Sequence[SearchPack]) -> None:
-        maker = JobMaker(plan.resolve(), self.runs.resolve(), self.file.resolve(), self.command)
+        paths = (plan.resolve(), self.runs.resolve(), self.file.resolve())
+        maker = JobMaker(*paths, self.command, gpu=bool(machine.gpus()), any_code=True)
         self.processes.waiting.extend(maker.job(pack.sessions, pack.until) for pack in packs)
 
     def poll(self) -> list[Ended]:
         ended = self.processes.poll()
         self._record(job for job in self.processes.running if job not in self._recorded)
-        gone = [id for id, process in self._adopted.items() if not is_alive(*process)]
+        gone = [id for id, process in self._adopted.items() if not process.alive]
         for id in gone:
             del self._adopted[id]
         return [*(Ended(id) for id in gone), *(self._ended(id, job) for job in ended for id in job.sessions)]
@@ -98,17 +98,26 @@ class LocalSearchBackend:
 
     def _ended(self, id: str, job: Job) -> Ended:
         code = self.processes.exit_codes[job]
-        return Ended(id, None if code in (0, STOPPED) else exit_reason(code))
+        return Ended(id, None if code in (0, STOPPED) else self.processes.reasons[job])
 
     def _record(self, jobs: Iterable[Job]) -> None:
         """Records processes that have just started, for the next driver if this one is killed."""
         for job in jobs:
-            pid = self.processes.running[job].pid
-            facts: dict[str, Any] = {"host": host_name(), "pid": pid, "start_time": start_time(pid)}
-            append_line(self.records, json.dumps({**facts, "sessions": job.sessions}))
+            process = ProcessId.of(self.processes.running[job].pid)
+            if process is not None:
+                append_line(self.records, json.dumps({**process.data(), "sessions": job.sessions}))
             self._recorded.add(job)
 
     def _signal_adopted(self, number: signal.Signals) -> None:
-        for pid, _ in set(self._adopted.values()):
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
+        for process in set(self._adopted.values()):
+            with suppress(PermissionError):
+                process.send_signal(number)
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    """A record of a process; empty if the line is damaged."""
+    try:
+        worker = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return worker if isinstance(worker, dict) and isinstance(worker.get("sessions"), list) else {}

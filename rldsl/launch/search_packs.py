@@ -36,10 +36,13 @@ class WorkItem:
 
 
 class Work:
-    """The sessions to start now, on `free` processes; `members` limits the size of a pack, `busy` sessions run."""
+    """The sessions to start now, on `free` processes; `members` limits the size of a pack, `busy` sessions run.
 
-    def __init__(self, free: int, members: int | None, busy: Collection[str]) -> None:
-        self.free, self.members, self.busy = free, members, busy
+    `gpu` says whether there are GPUs where they train.
+    """
+
+    def __init__(self, free: int, members: int | None, busy: Collection[str], gpu: bool = False) -> None:
+        self.free, self.members, self.busy, self.gpu = free, members, busy, gpu
         self.most_new = math.inf
         self._items: dict[str, WorkItem] = {}
 
@@ -54,7 +57,7 @@ class Work:
         left = unsuggested + self._new()
         if workers is None or not left:
             return
-        most = self._most(most_members(experiment.base()))
+        most = self._most(most_members(experiment.base(), self.gpu))
         rounds = math.ceil(left / (workers * most))
         self.most_new = self.free * math.ceil(left / (workers * rounds))
 
@@ -69,7 +72,7 @@ class Work:
         """Whether sessions can be trained now: a process is free, or packs that are needed anyway have room."""
         if self.processes < self.free:
             return True
-        more = Work(self.free, self.members, self.busy)
+        more = Work(self.free, self.members, self.busy, self.gpu)
         more.add([*self._items.values(), *items])
         return more.processes == self.processes
 
@@ -101,7 +104,7 @@ class Work:
         return sum(item.is_new for item in self._items.values())
 
     def _size(self, group: Sequence[WorkItem]) -> int:
-        return self._most(most_members(group[0].planned.row.trial))
+        return self._most(most_members(group[0].planned.row.trial, self.gpu))
 
     def _most(self, most: int) -> int:
         return min(most, self.members) if self.members else most

@@ -11,7 +11,9 @@ from rldsl.launch.code import FrozenCode
 from rldsl.launch.job_records import JobRecord, newest_records, read_records
 from rldsl.launch.queues import Queues
 from rldsl.launch.search_backend import Ended, SearchPack
+from rldsl.launch.submission_lock import submission_lock
 from rldsl.launch.submit import Submitter
+from rldsl.launch.transaction import settle_submissions
 from rldsl.spec.launcher import Launcher
 from rldsl.store.session_dir import SessionDir
 
@@ -58,13 +60,15 @@ class QueueSearchBackend:
 
         A job for an earlier rung may still be about to end: it is not adopted.
         """
+        with submission_lock(self.runs):
+            settle_submissions(self.runs)
         queues = Queues(self.runs)
         jobs = queues.jobs(planned.id for pack in packs for planned in pack.sessions)
         queues.refuse_errors()
         self._asked = time.monotonic()
         queues.fetch(job.record for job in jobs.values())
         until = {planned.id: pack.until for pack in packs for planned in pack.sessions}
-        live = {id: job.record for id, job in jobs.items() if job.state.live}
+        live = {id: job.record for id, job in jobs.items() if job.live}
         self._add(packs, {id: record for id, record in live.items() if record.until == until[id]})
 
     def start(self, plan: Path, packs: Sequence[SearchPack]) -> None:

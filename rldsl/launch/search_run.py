@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rldsl.launch.code import FrozenCode, freeze
+from rldsl.launch.devices import on_gpu, refuse_devices
 from rldsl.launch.follow import stop_signals
+from rldsl.launch.jobs import Resources
 from rldsl.launch.search import SearchDriver, SearchResult
 from rldsl.launch.search_backend import SearchBackend
 from rldsl.launch.search_local import LocalSearchBackend
@@ -38,6 +40,15 @@ class SearchRequest:
     """Train failed trials again."""
     code: FrozenCode | None = None
     """The copy of the code that jobs of a queue run; None: a new one."""
+    note: Callable[[str], None] = lambda sentence: None
+    """Receives what the user should know, such as files that were not copied."""
+
+    def freeze(self) -> FrozenCode:
+        """The copy of the code that jobs of a queue run."""
+        code = self.code or freeze(self.file, self.runs, self.experiment.launcher.include)
+        for sentence in code.left_out:
+            self.note(sentence)
+        return code
 
     @property
     def experiment(self) -> Experiment:
@@ -65,18 +76,19 @@ def run_search(request: SearchRequest, observer: SearchObserver) -> SearchResult
     """
     with request.directory.claim(), stop_signals() as stop:
         directory = request.create_directory()
+        directory.refuse_damage()
         driver = SearchDriver(directory, request.runs, _backend(request, directory), observer, request.rules)
         return driver.run(stop, retry_failed=request.retry_failed)
 
 
 def _backend(request: SearchRequest, directory: SearchDir) -> SearchBackend:
     experiment = request.experiment
+    refuse_devices([experiment], experiment.launcher)
     if not isinstance(experiment.launcher, Local):
         refuse_results_elsewhere(experiment)
-        code = request.code or freeze(request.file, request.runs)
-        return QueueSearchBackend(request.runs, code, request.command, experiment.launcher)
-    on_gpu = experiment.compute.device != "cpu"
-    return LocalSearchBackend(directory, request.runs, request.file, request.command, experiment.launcher, on_gpu)
+        return QueueSearchBackend(request.runs, request.freeze(), request.command, experiment.launcher)
+    need = Resources.of(experiment, on_gpu(experiment, experiment.launcher))
+    return LocalSearchBackend(directory, request.runs, request.file, request.command, experiment.launcher, need)
 
 
 def refuse_results_elsewhere(experiment: Experiment) -> None:

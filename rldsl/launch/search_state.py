@@ -18,6 +18,7 @@ from rldsl.search.identity import search_id
 from rldsl.search.schedule import Finished, Schedule, decide, schedule_of
 from rldsl.search.stages import narrow_experiment
 from rldsl.spec.errors import SpecError
+from rldsl.store.errors import StoreError
 from rldsl.store.search_dir import SearchDir
 
 
@@ -41,15 +42,27 @@ def search_dir(one: Overridden, runs: Path) -> SearchDir:
 
 
 def search_states(searches: Sequence[Overridden], queues: Queues) -> list[SearchState]:
-    """The states of those searches, stage by stage, that have been started."""
+    """The states of those searches, stage by stage, that have been started; damaged ones are errors of `queues`."""
+    for directory in (search_dir(one, queues.runs) for one in searches):
+        if directory.exists() and (problem := _problem(directory)):
+            queues.errors.append(problem)
     return [
         _state(stage, search_dir(one, queues.runs), queues) for one in searches for stage in _stages(one, queues.runs)
     ]
 
 
+def _problem(directory: SearchDir) -> str | None:
+    """Why the record of a search cannot be used."""
+    try:
+        directory.experiment()
+    except (SpecError, StoreError) as error:
+        return str(error)
+    return None
+
+
 def _stages(one: Overridden, runs: Path) -> Iterator[SearchDir]:
-    """The directories of the stages of a search that have been started."""
-    while (directory := search_dir(one, runs)).exists():
+    """The directories of the stages of a search that have been started, up to one whose record is damaged."""
+    while (directory := search_dir(one, runs)).exists() and not _problem(directory):
         yield directory
         experiment, history = directory.experiment(), History.of(directory.events())
         finished = isinstance(decide(history, schedule_of(experiment)), Finished)
@@ -65,14 +78,17 @@ def _state(directory: SearchDir, first: SearchDir, queues: Queues) -> SearchStat
     experiment = directory.experiment()
     schedule, history = schedule_of(experiment), History.of(directory.events())
     driver = find_driver(directory, queues, first)
-    interrupted = frozenset() if driver.description else interrupted_trials(directory, history, queues)
-    states = Counter(_trial_state(trial, schedule, trial.number in interrupted) for trial in history.trials)
+    interrupted = {} if driver.description else interrupted_trials(directory, history, queues)
+    states = Counter(_trial_state(trial, schedule, interrupted.get(trial.number)) for trial in history.trials)
     finished = isinstance(decide(history, schedule), Finished)
     return SearchState(experiment.name, schedule.trials, states, finished, driver)
 
 
-def interrupted_trials(directory: SearchDir, history: History, queues: Queues) -> frozenset[int]:
-    """Of a search that nothing drives, the trials that were started for a rung and that nothing trains any more."""
+def interrupted_trials(directory: SearchDir, history: History, queues: Queues) -> dict[int, str]:
+    """Of a search that nothing drives, the trials that were started for a rung and that nothing trains any more.
+
+    Each has the state of its sessions: `paused` if all of them are at a rung, otherwise `resume`.
+    """
     schedule = schedule_of(directory.experiment())
     trials = SearchTrials(directory, queues.runs, schedule.seeds[-1])
     sessions = {
@@ -81,19 +97,19 @@ def interrupted_trials(directory: SearchDir, history: History, queues: Queues) -
         if trial.running
     }
     jobs = queues.jobs(one.id for seeds in sessions.values() for one in seeds)
-    live = {id for id, job in jobs.items() if job.state.live}
-    return frozenset(
-        number
+    live = {id for id, job in jobs.items() if job.live}
+    return {
+        number: "paused" if all(one.state == "paused" for one in seeds) else "resume"
         for number, seeds in sessions.items()
         if not any(one.state == "running" or one.id in live for one in seeds)
-    )
+    }
 
 
-def _trial_state(trial: TrialHistory, schedule: Schedule, interrupted: bool) -> str:
+def _trial_state(trial: TrialHistory, schedule: Schedule, interrupted: str | None) -> str:
     if trial.failed is not None:
         return "failed"
     if trial.running or trial.reached is None:
-        return "resume" if interrupted else "running"
+        return interrupted or "running"
     return "done" if trial.reached == schedule.rungs - 1 else "paused"
 
 

@@ -15,7 +15,8 @@ from rldsl.search.history import TrialHistory
 from rldsl.spec.search import Point
 from rldsl.store.errors import StoreError, writing
 from rldsl.store.journal import Garbage, JournalReader, read_journal
-from rldsl.store.plan_file import PLANS, Row, save_plan
+from rldsl.store.plan_file import PLANS, save_plan
+from rldsl.store.plan_parts import Row
 from rldsl.store.search_dir import SearchDir
 from rldsl.store.session_dir import SessionDir
 

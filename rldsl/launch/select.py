@@ -16,6 +16,9 @@ TRAIN: tuple[State, ...] = ("new", "resume", "paused")
 RESUME: tuple[State, ...] = ("resume", "paused", "failed")
 """States of the sessions that `resume` runs."""
 
+MOST_AT_ONCE = 1_000_000
+"""Sessions that one command runs."""
+
 
 class Selection(NamedTuple):
     """The sessions to run, and how many were skipped because they run already or failed before."""
@@ -23,26 +26,33 @@ class Selection(NamedTuple):
     sessions: list[PlannedSession]
     running: int
     failed: int
+    outdated: int = 0
+    """Finished sessions that other code has trained."""
 
 
-def select_sessions(plan: Plan, existing: Existing, states: Collection[State], *, here: bool = True) -> Selection:
-    """The sessions of a plan in one of these states, each once.
+def select_sessions(
+    plan: Plan, existing: Existing, states: Collection[State], *, here: bool = True, also: Collection[str] = ()
+) -> Selection:
+    """The sessions of a plan in one of these states, each once; `also` are ids of sessions of any state but done.
 
     Raises `SpecError` if one cannot run: because it is not implemented or, if it is to run `here`, because this
     machine lacks something.
     """
     _refuse_adaptive(plan)
+    if plan.sessions > MOST_AT_ONCE:
+        raise SpecError(f"{plan.sessions:,} sessions are too many to run at once: choose some with --only or --seeds")
     selected: list[PlannedSession] = []
     skipped: Counter[str] = Counter()
     for planned in existing.sessions(plan):
         refuse_unimplemented(planned.row)
-        if planned.state not in states:
+        if planned.state not in states and (planned.id not in also or planned.state == "done"):
             skipped[planned.state] += 1
+            skipped["outdated"] += planned.state == "done" and planned.on_disk.other_code
         elif here and planned.lacks:
             raise SpecError(planned.lacks)
         else:
             selected.append(planned)
-    return Selection(selected, skipped["running"], skipped["failed"])
+    return Selection(selected, skipped["running"], skipped["failed"], skipped["outdated"])
 
 
 def _refuse_adaptive(plan: Plan) -> None:

@@ -1,64 +1,42 @@
-"""The SLURM backend, through Submitit: one array for each group of jobs with equal resources."""
+"""The SLURM backend: one array for each group of jobs with equal resources."""
 
 from __future__ import annotations
 
-import math
-import os
-import re
-import shlex
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import redirect_stderr
-from dataclasses import dataclass
-from io import StringIO
-from itertools import chain
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from rldsl.launch.backend import Check, QueueState, QueueUnavailable, Refused
-from rldsl.launch.job_records import JOBS, JobRecord
+from rldsl.launch.backend import SETUP_FAILED, Check, LimitReached, QueueState, QueueUnavailable, Refused, Usage
+from rldsl.launch.intents import Intent
+from rldsl.launch.job_records import JOBS, JobRecord, read_records
 from rldsl.launch.jobs import Job, Resources
-from rldsl.launch.slurm_queue import array_of, array_size, cancel_jobs, job_states, run_command
-from rldsl.launch.task import Task
-from rldsl.spec.errors import SpecError
-from rldsl.spec.launcher import Slurm
-
-MAX_REQUEUES = 1_000_000
-"""Jobs are requeued as often as their sessions need."""
-PASSED_ENV = (
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "PATH",
-    "LANG",
-    "LC_ALL",
-    "LD_LIBRARY_PATH",
-    "VIRTUAL_ENV",
-    "MODULEPATH",
+from rldsl.launch.slurm_job import write_jobs
+from rldsl.launch.slurm_queue import (
+    array_of,
+    array_size,
+    cancel_jobs,
+    job_comments,
+    job_states,
+    job_usage,
+    run_command,
+    submit_script,
 )
-"""Environment variables that every job gets from the submitting process; SLURM adds its own."""
+from rldsl.launch.slurm_script import batch_script, comment, resource_options
+from rldsl.launch.submission_lock import request_fds
+from rldsl.spec.errors import suggestion
+from rldsl.spec.launcher import Slurm
+from rldsl.store.files import replace_text
+
 LAST_LINES = 8
 MEMORY_SIGNS = ("Exceeded job memory limit", "oom_kill event", "oom-kill event", "OOM Killed")
 """Messages of slurmstepd about a job that was killed because of its memory."""
 
 
-@dataclass
-class SlurmTask(Task):
-    """A task that SLURM may preempt with SIGTERM, which Submitit does not handle."""
-
-    def evicted(self) -> None:
-        """Requeues the job, as after a time limit, unless it was cancelled."""
-        try:
-            state = run_command(["squeue", "--noheader", "--format=%T", "--jobs", os.environ["SLURM_JOB_ID"]]).strip()
-        except QueueUnavailable:
-            return
-        if state == "RUNNING":
-            os.kill(os.getpid(), signal.SIGUSR2)
-
-
 class SlurmBackend:
     """A SLURM cluster whose nodes share this filesystem."""
+
+    dependencies = True
 
     def __init__(self, launcher: Slurm, runs: Path) -> None:
         self.launcher, self.runs = launcher, runs
@@ -69,7 +47,15 @@ class SlurmBackend:
             _check_command("controller", ["scontrol", "ping"]),
             self._check_partition(),
             self._check_accounts(),
+            *self._check_container(),
         ]
+
+    def _check_container(self) -> list[Check]:
+        image = self.launcher.container
+        if image is None or "://" in image:
+            return []
+        exists = Path(image).expanduser().is_file()
+        return [Check("container", exists, image if exists else f"there is no {image}")]
 
     def _check_accounts(self) -> Check:
         """Accounting is optional: jobs run without it."""
@@ -77,101 +63,100 @@ class SlurmBackend:
             "accounts", ["sacct", "--noheader", "--allocations", "--jobs=1"], "sacct says how jobs ended"
         )
         none = f"none, so how jobs ended is known only while the queue remembers ({check.words})"
-        return check if check.ok else Check("accounts", True, none)
+        return check if check.ok else Check("accounts", False, none, optional=True)
 
     def _check_partition(self) -> Check:
         try:
-            lines = self._partitions()
+            lines, missing = self._partitions()
         except QueueUnavailable as error:
             return Check("partition", False, str(error))
-        words = lines[0] if lines else f"there is no partition {self.launcher.partition or 'by default'}"
-        return Check("partition", bool(lines), words)
+        return Check("partition", not missing, "; ".join([*missing, *lines]))
 
     def offers(self, resources: Resources) -> list[str]:
-        wanted = [f"{name.replace('_', ' ')} {value}" for name, value in self._resources(resources).items()]
+        wanted = [
+            f"{name.replace('-', ' ')} {value}" for name, value in resource_options(self.launcher, resources).items()
+        ]
         line = f"each job asks for {', '.join(wanted)}"
         try:
-            return [line, *self._partitions()]
+            lines, missing = self._partitions()
         except QueueUnavailable as error:
             return [line, str(error)]
+        return [line, *missing, *lines]
 
-    def _partitions(self) -> list[str]:
-        """A line for the partition that jobs would be submitted to."""
-        chosen = [f"--partition={self.launcher.partition}"] if self.launcher.partition else []
-        rows = [
-            row.split("|")
-            for row in run_command(["sinfo", "--noheader", "--format=%P|%a|%D|%C|%G|%l", *chosen]).split()
-        ]
-        rows = [row for row in rows if len(row) == 6 and (chosen or row[0].endswith("*"))]
-        return [_partition(*row) for row in rows]
+    def _partitions(self) -> tuple[list[str], list[str]]:
+        """A line for each partition that jobs would be submitted to, and one for each that does not exist."""
+        answer = run_command(["sinfo", "--noheader", "--format=%P|%a|%D|%C|%G|%l"])
+        rows = [row for row in (line.split("|") for line in answer.split()) if len(row) == 6]
+        if self.launcher.partition is None:
+            lines = [_partition(*row) for row in rows if row[0].endswith("*")]
+            return lines, [] if lines else ["there is no default partition: set Slurm.partition"]
+        wanted = self.launcher.partition.split(",")
+        known = {row[0].rstrip("*") for row in rows}
+        lines = [_partition(*row) for row in rows if row[0].rstrip("*") in wanted]
+        missing = [f"there is no partition {name}; {suggestion(name, known)}" for name in wanted if name not in known]
+        return lines, missing
 
     def submit(self, jobs: Sequence[Job], code: Path, folder: Path) -> list[str]:
-        ids: list[str] = []
+        """Submits arrays of at most the size that the site allows."""
         try:
             size = array_size()
-            for start in range(0, len(jobs), size):
-                ids += self._submit_array(jobs[start : start + size], folder.resolve())
         except QueueUnavailable as error:
-            raise Refused(str(error), ids) from None
+            raise Refused(str(error)) from None
+        after = self._whole_arrays(jobs[0].after)
+        jobs = [replace(job, after=after) for job in jobs] if after else jobs
+        ids: list[str] = []
+        while len(ids) < len(jobs):
+            size = min(size, len(jobs) - len(ids))
+            try:
+                ids += self._submit_array(jobs[len(ids) : len(ids) + size], folder.resolve(), len(ids))
+            except LimitReached as error:  # an array is accepted as a whole or not at all
+                if size == 1:
+                    raise LimitReached(str(error), ids) from None
+                size //= 2
         return ids
 
-    def _submit_array(self, jobs: Sequence[Job], folder: Path) -> list[str]:
-        from submitit import SlurmExecutor
-        from submitit.core.utils import FailedJobError, FailedSubmissionError
+    def _whole_arrays(self, ids: Sequence[str]) -> tuple[str, ...]:
+        """The jobs of arrays, with the array in place of its jobs where these are all of them."""
+        if not ids:
+            return ()
+        sizes = Counter(array_of(record.job_id) for record in read_records(self.runs))
+        arrays: dict[str, list[str]] = defaultdict(list)
+        for id in dict.fromkeys(ids):
+            arrays[array_of(id)].append(id)
+        return tuple(
+            one for array, tasks in arrays.items() for one in ([array] if len(tasks) == sizes[array] else tasks)
+        )
 
-        executor = SlurmExecutor(_log_folder(folder), max_num_timeout=MAX_REQUEUES)
-        executor.update_parameters(**self.parameters(jobs))
-        tasks = [SlurmTask(job.command, str(job.directory), str(job.cwd) if job.cwd else None) for job in jobs]
-        try:
-            with redirect_stderr(StringIO()):  # Submitit also prints the error that it raises
-                return [job.job_id for job in executor.submit_array(tasks)]
-        except (FailedJobError, FailedSubmissionError, OSError) as error:
-            reason = str(error).strip().rpartition("\n")[2].removeprefix("sbatch: error: ")
-            raise QueueUnavailable(f"sbatch refused the jobs: {reason}") from error
+    def _submit_array(self, jobs: Sequence[Job], folder: Path, start: int) -> list[str]:
+        script = folder / f"{start}.sh"
+        replace_text(script, batch_script(self.launcher, jobs, folder, start))
+        write_jobs(jobs, folder, start, self.launcher.container)
+        array = submit_script(script, request_fds(self.runs))
+        return [f"{array}_{index}" for index, _ in enumerate(jobs)]
 
-    def parameters(self, jobs: Sequence[Job]) -> dict[str, Any]:
-        """The parameters of an array for Submitit."""
-        launcher, job = self.launcher, jobs[0]
-        minutes = max(1, math.ceil(launcher.hours * 60))
-        names = dict.fromkeys((*PASSED_ENV, *launcher.pass_env))
-        return {
-            **self._resources(job.resources),
-            "job_name": re.sub(r"[^A-Za-z0-9._-]", "-", job.name),
-            "time": minutes,
-            "signal_delay_s": min(launcher.warning_seconds, minutes * 20),
-            "array_parallelism": launcher.parallel or len(jobs),
-            "setup": list(chain(_exports({**launcher.env, "PYTHONPATH": os.pathsep.join(job.path)}), launcher.setup)),
-            "srun_args": ["--export=ALL", f"--cpus-per-task={launcher.cpus or job.resources.cpus}"],
-            "stderr_to_stdout": True,
-            "wckey": None,
-            "additional_parameters": {"requeue": True, "export": ",".join(names)},
-        }
-
-    def _resources(self, resources: Resources) -> dict[str, Any]:
-        """The resources of a job under SLURM's names."""
-        launcher = self.launcher
-        gpus = resources.gpus if launcher.gpus is None else launcher.gpus
-        wanted = {
-            "partition": launcher.partition,
-            "account": launcher.account,
-            "qos": launcher.qos,
-            "constraint": launcher.constraint,
-            "cpus_per_task": launcher.cpus or resources.cpus,
-            "gres": ":".join(filter(None, ["gpu", launcher.gpu, str(gpus)])) if gpus else None,
-            "mem": f"{math.ceil(launcher.memory_gb * 1024)}M" if launcher.memory_gb else None,
-        }
-        return {name: value for name, value in wanted.items() if value is not None}
+    def find(self, intent: Intent) -> dict[int, str]:
+        """By the comment of the arrays."""
+        arrays = {comment(intent.name, start): start for start in range(len(intent.jobs))}
+        found = {}
+        for id, words in job_comments():
+            index = id.partition("_")[2]
+            if words in arrays and index.isdecimal():
+                found[arrays[words] + int(index)] = id
+        return found
 
     def states(self, ids: Sequence[str]) -> dict[str, QueueState]:
-        return {id: self._with_memory(id, state) for id, state in job_states(ids).items()}
+        states = job_states(ids)
+        explained = [id for id, state in states.items() if state.state == "failed" and _may_be_explained(state.reason)]
+        outputs = self._outputs() if explained else {}
+        return states | {id: _explained(states[id], outputs[id]) for id in explained if id in outputs}
 
-    def _with_memory(self, id: str, state: QueueState) -> QueueState:
-        """Without cgroups, sacct reports a kill but not that it was for memory; the job's output says so."""
-        if state.reason != "killed by SIGKILL":
-            return state
-        logs = (self.runs / JOBS).glob(f"*/{id}_0_log.out")
-        out_of_memory = any(sign in log.read_text(errors="replace") for log in logs for sign in MEMORY_SIGNS)
-        return state._replace(reason="out of memory") if out_of_memory else state
+    def _outputs(self) -> dict[str, Path]:
+        """The output of every job, by its id."""
+        return {path.stem: path for path in (self.runs / JOBS).glob("*/*.out")}
+
+    def usage(self, ids: Sequence[str]) -> Usage:
+        """The core-hours and GPU-hours of jobs, for `status`."""
+        return job_usage(ids)
 
     def cancel(self, ids: Sequence[str]) -> None:
         cancel_jobs(ids)
@@ -180,24 +165,24 @@ class SlurmBackend:
         """Nothing to do: the filesystem is shared."""
 
     def last_lines(self, record: JobRecord) -> list[str]:
-        folder = record.folder(self.runs)
-        for name in (f"{record.job_id}_0_log.out", f"{array_of(record.job_id)}_0_log.out"):
-            try:
-                return (folder / name).read_text(errors="replace").splitlines()[-LAST_LINES:]
-            except OSError:
-                continue
-        return []
+        try:
+            lines = (record.folder(self.runs) / f"{record.job_id}.out").read_text(errors="replace").splitlines()
+        except OSError:
+            return []
+        return lines[-LAST_LINES:]
 
 
-def _log_folder(folder: Path) -> Path:
-    """Refuses paths that SLURM would not take literally: `%` begins a pattern in the name of a log."""
-    if any(sign in str(folder) for sign in "%\n\r\\"):
-        raise SpecError(f"SLURM cannot write logs to {folder}: choose a run directory without % and \\ in its path")
-    return folder
+def _may_be_explained(reason: str) -> bool:
+    return reason == "killed by SIGKILL" or reason.startswith("exit ")
 
 
-def _exports(variables: dict[str, str]) -> Iterator[str]:
-    return (f"export {name}={shlex.quote(value)}" for name, value in variables.items())
+def _explained(state: QueueState, output: Path) -> QueueState:
+    """A job with the reason that is in its output: a `setup` line, or its memory, which accounts may not know."""
+    text = output.read_text(errors="replace")
+    if state.reason == "killed by SIGKILL":
+        return state._replace(reason="out of memory") if any(sign in text for sign in MEMORY_SIGNS) else state
+    last = text.rstrip().rpartition("\n")[2].removeprefix("rldsl: ")
+    return state._replace(reason=last) if last.startswith(SETUP_FAILED) else state
 
 
 def _check_command(name: str, command: list[str], words: str | None = None) -> Check:

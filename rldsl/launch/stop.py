@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from rldsl.launch.queues import Queues
 from rldsl.plan.existing import Existing, PlannedSession
 from rldsl.plan.plan import Plan
 from rldsl.spec.errors import SpecError, suggestion
 from rldsl.store.claim import read_heartbeat
-from rldsl.store.processes import host_name
+from rldsl.store.processes import ProcessId
 from rldsl.store.session_dir import SessionDir
-
-
-class Holder(NamedTuple):
-    """The process that trains a session."""
-
-    host: str
-    pid: int
+from rldsl.store.stop_requests import request_stop
 
 
 @dataclass(frozen=True)
@@ -38,6 +30,8 @@ class StopResult:
     """Sessions of this machine that were asked to stop."""
     refusals: Sequence[str] = ()
     """Why queues did not cancel their jobs."""
+    chosen: Collection[str] = ()
+    """All sessions that were to be stopped."""
     problems: Sequence[str] = field(default=())
     """Why queues and processes could not be asked."""
 
@@ -47,10 +41,13 @@ def stop_sessions(plan: Plan, existing: Existing, only: Sequence[str] = ()) -> S
     sessions = _chosen({planned.id: planned for planned in existing.sessions(plan)}, only)
     queues = Queues(existing.runs)
     jobs = queues.jobs(id for id, planned in sessions.items() if planned.state not in ("done", "failed"))
-    live = {id: job.record for id, job in jobs.items() if job.state.live}
+    live = {id: job.record for id, job in jobs.items() if job.state.state in ("pending", "running")}
     records = {record.job_id: record for record in live.values()}
     refusals = queues.cancel(records.values())
-    here = [planned for id, planned in sessions.items() if planned.state == "running" and id not in live]
+    ending = {id for id, job in jobs.items() if job.state.live}
+    here = [planned for id, planned in sessions.items() if planned.state == "running" and id not in ending]
+    waiting = [id for id, one in sessions.items() if id not in jobs and one.state not in ("running", "done", "failed")]
+    request_stop(existing.runs, waiting)  # before the others stop: a command in the foreground would start these then
     problems = [ask_to_stop(SessionDir(existing.runs / planned.directory)) for planned in here]
     others = {id for record in records.values() for id in record.sessions} - live.keys()
     return StopResult(
@@ -59,6 +56,7 @@ def stop_sessions(plan: Plan, existing: Existing, only: Sequence[str] = ()) -> S
         others=sorted(others),
         asked=problems.count(None),
         refusals=refusals,
+        chosen=sessions.keys(),
         problems=[*queues.errors, *filter(None, problems)],
     )
 
@@ -71,11 +69,9 @@ def _chosen(sessions: dict[str, PlannedSession], only: Sequence[str]) -> dict[st
     return {id: planned for id, planned in sessions.items() if not only or id in only or planned.row.id in only}
 
 
-def holder(directory: SessionDir) -> Holder | None:
+def holder(directory: SessionDir) -> ProcessId | None:
     """The process that trains a session, by its heartbeat; the members of a pack have the same one."""
-    beat = read_heartbeat(directory.alive) or {}
-    host, pid = beat.get("host"), beat.get("pid")
-    return Holder(host, pid) if isinstance(host, str) and isinstance(pid, int) else None
+    return ProcessId.parse(read_heartbeat(directory.alive))
 
 
 def ask_to_stop(directory: SessionDir) -> str | None:
@@ -83,12 +79,9 @@ def ask_to_stop(directory: SessionDir) -> str | None:
     process = holder(directory)
     if process is None:
         return f"{directory.id} does not run any more"
-    if process.host != host_name():
+    if not process.here:
         return f"{directory.id} runs on {process.host}: stop it there"
     try:
-        os.kill(process.pid, signal.SIGTERM)
-    except ProcessLookupError:
-        return f"{directory.id} does not run any more"
+        return None if process.send_signal(signal.SIGTERM) else f"{directory.id} does not run any more"
     except PermissionError:
         return f"{directory.id} belongs to another user"
-    return None

@@ -9,19 +9,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from rldsl.launch.backend import QueueUnavailable, Refused, backend_for
+from rldsl.launch.backend import QueueUnavailable, Refused
 from rldsl.launch.code import FrozenCode, freeze
-from rldsl.launch.job_records import JobRecord, new_submission, record_of, write_records
+from rldsl.launch.devices import has_gpus
+from rldsl.launch.fill import fill_jobs, packs_of
+from rldsl.launch.job_records import JobRecord
 from rldsl.launch.jobs import Job, JobMaker, Resources
-from rldsl.launch.local import processes
 from rldsl.launch.queues import QueuedJob, Queues
+from rldsl.launch.transaction import submit_jobs
 from rldsl.plan.existing import PlannedSession
-from rldsl.plan.packs import make_packs
 from rldsl.plan.plan import Plan
 from rldsl.spec.gin_text import session_gin
-from rldsl.spec.launcher import Launcher, Local
+from rldsl.spec.launcher import Launcher
 from rldsl.spec.session import session_id
-from rldsl.store.journal import Journal
 from rldsl.store.session_dir import SessionDir
 
 
@@ -32,6 +32,8 @@ class Reconciled(NamedTuple):
     """Sessions without a live job, to be submitted."""
     live: dict[str, QueuedJob]
     """Waiting and running jobs, by session; they are kept."""
+    ending: dict[str, QueuedJob]
+    """Jobs that were stopped or are completing, by session: whether the session needs another is not known yet."""
     stale: list[JobRecord]
     """Waiting and running jobs of the plan's experiments that the plan no longer contains."""
 
@@ -43,25 +45,21 @@ def reconcile(plan: Plan, wanted: Sequence[PlannedSession], queues: Queues) -> R
     """
     names = {part.name for part in plan.parts}
     planned = {session_id(row.id, seed) for row in plan.rows() for seed in row.seeds}
-    others = [
-        id
+    others = {
+        id: record
         for id, record in queues.records.items()
         if record.experiment in names and planned.isdisjoint(record.sessions) and not _is_done(record, queues.runs)
-    ]
+    }
     jobs = queues.jobs([*(session.id for session in wanted), *others])
     if queues.errors:
         errors = "; ".join(dict.fromkeys(queues.errors))
         raise QueueUnavailable(f"{errors}: the jobs in the queue are not known, nothing was submitted")
-    live = {id: job for id, job in jobs.items() if job.state.live}
-    stale = {live[id].record.job_id: live[id].record for id in others if id in live}
-    return Reconciled([session for session in wanted if session.id not in live], live, list(stale.values()))
-
-
-def packs_of(sessions: Sequence[PlannedSession], launcher: Launcher) -> list[list[PlannedSession]]:
-    """Packs of sessions, one for each job; on this machine there are at least as many as processes, if possible."""
-    on_gpu = any(planned.row.trial.compute.device != "cpu" for planned in sessions)
-    parallel = processes(launcher, on_gpu) if isinstance(launcher, Local) else 1
-    return make_packs(sessions, parallel, launcher.members)
+    stale = {record.job_id: record for id, record in others.items() if jobs[id].live}
+    planned_jobs = {id: job for id, job in jobs.items() if id not in others}
+    live = {id: job for id, job in planned_jobs.items() if job.live}
+    ending = {id: job for id, job in planned_jobs.items() if job.ending}
+    missing = [session for session in wanted if session.id not in live and session.id not in ending]
+    return Reconciled(missing, live, ending, list(stale.values()))
 
 
 def _is_done(record: JobRecord, runs: Path) -> bool:
@@ -80,57 +78,44 @@ class Submitter:
     launcher: Launcher
     code: FrozenCode | None = None
     """The copy of the code that jobs run; None: a new one."""
+    any_code: bool = False
+    """Whether sessions that other code started are continued."""
 
-    def submit(self, sessions: Sequence[PlannedSession], until: int | None = None) -> list[JobRecord]:
-        """Submits jobs that train sessions, given a frame up to that frame, in packs of the launcher's choice."""
-        return self.submit_packs([(pack, until) for pack in packs_of(sessions, self.launcher)])
+    def submit(self, sessions: Sequence[PlannedSession], after: Sequence[str] = ()) -> list[JobRecord]:
+        """Submits jobs that train sessions, in packs of the launcher's choice, to start after other jobs."""
+        return self.submit_packs([(pack, None) for pack in packs_of(sessions, self.launcher)], after)
 
-    def submit_packs(self, packs: Sequence[tuple[Sequence[PlannedSession], int | None]]) -> list[JobRecord]:
-        """Submits a job for each pack, with the frame up to which it trains, and returns their records.
+    def submit_packs(
+        self, packs: Sequence[tuple[Sequence[PlannedSession], int | None]], after: Sequence[str] = ()
+    ) -> list[JobRecord]:
+        """Submits jobs for packs, each with the frame up to which it trains, and returns their records.
 
         Raises `Refused` after the jobs that were accepted are recorded.
         """
-        code = self.code or freeze(self.file, self.runs)
+        code = self.code or freeze(self.file, self.runs, self.launcher.include)
         for planned in (planned for sessions, _ in packs for planned in sessions):
             _create_directory(planned, self.runs)
         os.sync()
-        groups: dict[Resources, list[Job]] = defaultdict(list)
-        for job in self._jobs(packs, code):
-            groups[job.resources].append(job)
-        return [record for group in groups.values() for record in self._submit_group(group, code.folder)]
+        groups: dict[tuple[str, Resources], list[Job]] = defaultdict(list)
+        for job in fill_jobs(list(self._jobs(packs, code)), self.launcher):
+            groups[job.name, job.resources].append(replace(job, after=tuple(after)))
+        records: list[JobRecord] = []
+        for group in groups.values():
+            try:
+                records += submit_jobs(self.runs, self.launcher, group, code.folder)
+            except Refused as error:
+                error.ids = [*(record.job_id for record in records), *error.ids]
+                raise
+        return records
 
     def _jobs(self, packs: Sequence[tuple[Sequence[PlannedSession], int | None]], code: FrozenCode) -> Iterator[Job]:
-        maker = JobMaker(self.plan.resolve(), self.runs.resolve(), code.file, self.command)
+        paths = (self.plan.resolve(), self.runs.resolve(), code.file)
+        maker = JobMaker(*paths, self.command, gpu=has_gpus(self.launcher), any_code=self.any_code)
         for sessions, until in packs:
             yield replace(maker.job(sessions, until), cwd=code.cwd, path=code.path)
-
-    def _submit_group(self, jobs: Sequence[Job], code: Path) -> list[JobRecord]:
-        folder = new_submission(self.runs)
-        refused = None
-        try:
-            ids = backend_for(self.launcher, self.runs).submit(jobs, code, folder)
-        except Refused as error:
-            ids, refused = error.ids, error
-        accepted = zip(jobs, ids, strict=False)
-        records = [record_of(job, id, folder.name, self.launcher, self.runs) for job, id in accepted]
-        write_records(self.runs, records)
-        for record in records:
-            _write_to_journals(record, self.runs)
-        if refused is not None:
-            raise refused
-        return records
 
 
 def _create_directory(planned: PlannedSession, runs: Path) -> None:
     """Creates the directory of a session, so that it can be seen while its job waits."""
     session = planned.row.session(planned.seed)
     SessionDir.create(runs, planned.directory, session.record(), session_gin(session), durable=False)
-
-
-def _write_to_journals(record: JobRecord, runs: Path) -> None:
-    """Records a job in the journals of its sessions; not for this machine, where the process itself does so."""
-    if record.backend == Local.model_fields["kind"].default:
-        return
-    for directory in record.directories:
-        journal = Journal(SessionDir(runs / directory).journal.path, durable=False)
-        journal.append("submitted", place=record.backend, job_id=record.job_id, submission=record.submission)

@@ -1,24 +1,26 @@
 """The process that a queue runs for a job: it starts the training as a child process and handles the queue's signals.
 
-A task is pickled by Submitit: it holds strings and paths, never a live object.
+A task holds strings and paths, never a live object.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar, NoReturn
+from typing import IO, ClassVar, NoReturn
 
-from rldsl.launch.local import STOPPED
+from rldsl.launch.process_end import STOPPED, end_reason, journal_crash
 from rldsl.launch.worker import ONE_THREAD
+from rldsl.store.files import open_log
 from rldsl.store.layout import LOG
 
 STOPPING = (STOPPED, -signal.SIGTERM, -signal.SIGUSR2)
@@ -36,6 +38,9 @@ class Task:
     environment: Mapping[str, str] = field(default_factory=dict)
     _child: subprocess.Popen[bytes] | None = field(default=None, init=False, repr=False, compare=False)
     _terminated: bool = field(default=False, init=False, repr=False, compare=False)
+    _deadline: float = field(default=math.inf, init=False, repr=False, compare=False)
+    _killed: bool = field(default=False, init=False, repr=False, compare=False)
+    """Whether the child did not end before the deadline."""
 
     poll_seconds: ClassVar[float] = 0.2
     every_seconds: ClassVar[float] = 60.0
@@ -46,20 +51,15 @@ class Task:
         self.before()
         self._child = self._start()
         code = self._wait(self._child)
+        if code not in STOPPING:
+            reason = "killed: it had not ended in time" if self._killed else end_reason(code)
+            journal_crash([Path(self.directory)], self._child.pid, code, reason)
         if code in STOPPING:
             time.sleep(SETTLE_SECONDS)  # a signal to the whole job may have reached the child first
         self.after(code)
-        if code in STOPPING and self._terminated:
-            self.evicted()
+        if code in STOPPING or self._killed:
+            self.stopped()
         return code if code in (0, STOPPED) else _end_as(code)
-
-    def checkpoint(self) -> Any:
-        """Called by Submitit before a time limit or preemption: the child checkpoints, and the requeued job resumes."""
-        from submitit.helpers import DelayedSubmission
-
-        self.stop_child()
-        self.after(STOPPED)
-        return DelayedSubmission(replace(self))
 
     def before(self) -> None:
         """Called once before the child starts; without a shared filesystem, downloads earlier results."""
@@ -70,33 +70,27 @@ class Task:
     def after(self, code: int) -> None:
         """Called once when the child has ended."""
 
-    def evicted(self) -> None:
-        """Called when the job received SIGTERM and the child has checkpointed: because of `stop`, or a preemption."""
+    def stopped(self) -> None:
+        """Called when the child was asked to stop and has ended: by `stop`, a time limit or a preemption."""
 
-    def stop_child(self) -> None:
-        """Asks the child to checkpoint and waits until it has ended.
-
-        This runs in a signal handler, which may have interrupted the wait for the same child: it takes no lock and
-        does not reap the child.
-        """
-        if self._child is not None:
-            try:
-                os.kill(self._child.pid, signal.SIGUSR2)
-                os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOWAIT)
-            except (ProcessLookupError, ChildProcessError):
-                return  # it has ended and was reaped
+    def stop_child(self, seconds: float = math.inf) -> None:
+        """Asks the child to checkpoint and end; after that many seconds it is killed, and resumes from its last one."""
+        self._deadline = time.monotonic() + seconds
+        self._signal_child(signal.SIGUSR2)
 
     def _terminate(self, number: int, frame: FrameType | None) -> None:
         """Passes SIGTERM on to the child, which checkpoints first."""
         self._terminated = True
+        self._signal_child(signal.SIGTERM)
+
+    def _signal_child(self, number: signal.Signals) -> None:
+        """Does not reap the child: this runs in signal handlers, which may have interrupted the wait for it."""
         if self._child is not None:
             with suppress(ProcessLookupError):
-                os.kill(self._child.pid, signal.SIGTERM)
+                os.kill(self._child.pid, number)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        folder = Path(self.directory)
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / LOG).open("ab") as log:
+        with self._open_log() as log:
             return subprocess.Popen(
                 self.command,
                 stdin=subprocess.DEVNULL,
@@ -106,10 +100,21 @@ class Task:
                 env={**ONE_THREAD, **os.environ, **self.environment},
             )
 
+    def _open_log(self) -> AbstractContextManager[IO[bytes] | None]:
+        """The log of the first session; None for several packs, whose processes have their own logs."""
+        if not self.directory:
+            return nullcontext()
+        folder = Path(self.directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        return open_log(folder / LOG)
+
     def _wait(self, child: subprocess.Popen[bytes]) -> int:
         due = time.monotonic() + self.every_seconds
         while os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
             time.sleep(self.poll_seconds)
+            if time.monotonic() >= self._deadline and not self._killed:
+                self._killed = True
+                self._signal_child(signal.SIGKILL)
             if time.monotonic() >= due:
                 self.every()
                 due = time.monotonic() + self.every_seconds

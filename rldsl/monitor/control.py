@@ -1,29 +1,24 @@
-"""What the monitor does to sessions: stop and resume, like the commands of the same names, and TensorBoard."""
+"""What the monitor does to sessions: stop and resume, like the commands of the same names."""
 
 from __future__ import annotations
 
-import socket
-import subprocess
-import time
+import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from rldsl.launch.jobs import Job
 from rldsl.launch.local import LocalRun
 from rldsl.launch.queues import Queues
 from rldsl.launch.resume import resume_job
 from rldsl.launch.stop import ask_to_stop, holder
-from rldsl.monitor.session_index import SessionSnapshot
-from rldsl.report.tensorboard import LogDirectory, end, tensorboard_command
+from rldsl.monitor.snapshot import SessionSnapshot
 from rldsl.report.words import amount, count
 from rldsl.spec.launcher import Local
 from rldsl.store.errors import StoreError
-from rldsl.store.processes import host_name
 from rldsl.store.session_dir import SessionDir
 
 MAX_LISTED = 12
-STARTUP_TIMEOUT = 30.0
-"""Seconds to wait for TensorBoard to accept connections."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +30,16 @@ class Request:
     details: str
     queued: Sequence[SessionSnapshot] = ()
     """The sessions whose job is in a queue."""
+    others: Sequence[SessionSnapshot] = ()
+    """Sessions that were not chosen and stop with the chosen ones: they share a process or a job."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an action did: a sentence for each session that could not be reached, and the paths of those sessions."""
+
+    errors: Sequence[str] = ()
+    failed: Collection[str] = field(default=frozenset())
 
 
 def stop_request(
@@ -43,20 +48,18 @@ def stop_request(
     runs: Path,
     jobs: Collection[str] = (),
 ) -> Request | None:
-    """Describes what stopping the chosen sessions would do; None if none of them can be stopped.
+    """Describes what stopping the chosen sessions would do; None if none of them can be stopped. Reads files.
 
     A process or job that trains several sessions stops with all of them. `jobs` are the ids that the queues report,
     waiting or running: the sessions of such a job are stopped by cancelling it.
     """
     chosen = list(chosen)
     queued = [session for session in chosen if session.job in jobs and session.status.state != "done"]
-    running = [session for session in chosen if session.status.state == "running" and session not in queued]
+    running = [session for session in chosen if session.live and session not in queued]
     if not running and not queued:
         return None
-    holders = {
-        path: holder(SessionDir(runs / path)) for path, session in sessions.items() if session.status.state == "running"
-    }
-    local = [session for session in running if (holders.get(session.path) or ("",))[0] == host_name()]
+    holders = {path: holder(SessionDir(runs / path)) for path, session in sessions.items() if session.live}
+    local = [session for session in running if (process := holders.get(session.path)) and process.here]
     remote = [session for session in running if session not in local]
     processes = {holders[session.path] for session in local}
     same_process = [
@@ -72,7 +75,8 @@ def stop_request(
         *(["\nOn other machines, and not stopped:", *_listed(remote)] if remote else []),
     ]
     stopped = [*local, *queued]
-    return Request(stopped, f"Stop {count(len(stopped), 'session')}?", "\n".join(parts), queued)
+    question = f"Stop {count(len(stopped), 'session')}?"
+    return Request(stopped, question, "\n".join(parts), queued, [*same_process, *same_job])
 
 
 def _same_job(queued: Sequence[SessionSnapshot], sessions: Iterable[SessionSnapshot]) -> list[SessionSnapshot]:
@@ -85,11 +89,22 @@ def _same_job(queued: Sequence[SessionSnapshot], sessions: Iterable[SessionSnaps
     ]
 
 
-def stop(request: Request, runs: Path) -> list[str]:
-    """Stops the processes and cancels the jobs; returns a sentence for each session that could not be stopped."""
-    local = [session for session in request.sessions if session not in request.queued]
-    errors = [error for session in local if (error := ask_to_stop(SessionDir(runs / session.path)))]
-    return [*errors, *(_cancel(request.queued, runs) if request.queued else [])]
+def stop(request: Request, runs: Path) -> Outcome:
+    """Stops the processes, each once, and cancels the jobs."""
+    errors: dict[str, str] = {}
+    asked: dict[object, str | None] = {}
+    for session in request.sessions:
+        if session in request.queued:
+            continue
+        directory = SessionDir(runs / session.path)
+        process = holder(directory) or session.path
+        if process not in asked:
+            asked[process] = ask_to_stop(directory)
+        if (error := asked[process]) is not None:
+            errors[session.path] = error
+    refusals = _cancel(request.queued, runs) if request.queued else []
+    refused = [session.path for session in request.queued] if refusals else []
+    return Outcome([*errors.values(), *refusals], {*errors, *refused})
 
 
 def _cancel(queued: Iterable[SessionSnapshot], runs: Path) -> list[str]:
@@ -127,73 +142,40 @@ def _describe(session: SessionSnapshot) -> str:
 
 
 class Resumer:
-    """Runs resumed sessions in local processes, a limited number at a time."""
+    """Runs resumed sessions in local processes, a limited number at a time. Threads may use it."""
 
     def __init__(self, runs: Path) -> None:
         self.runs = runs
         self.local = LocalRun([], Local())
+        self._jobs: dict[str, Job] = {}
+        self._lock = threading.Lock()
 
-    def resume(self, request: Request) -> list[str]:
-        """Queues the sessions of a request; returns a sentence for each that cannot be resumed."""
-        errors = []
+    def resume(self, request: Request) -> Outcome:
+        """Queues the sessions of a request and starts as many as fit."""
+        errors: dict[str, str] = {}
         for session in request.sessions:
             try:
-                self.local.waiting.append(resume_job(SessionDir(self.runs / session.path), self.runs))
-            except StoreError as error:
-                errors.append(str(error))
-        return [*errors, *self.poll()]
+                job = resume_job(SessionDir(self.runs / session.path), self.runs)
+            except (StoreError, OSError) as error:
+                errors[session.path] = str(error)
+                continue
+            with self._lock:
+                self._jobs[session.path] = job
+                self.local.waiting.append(job)
+        return Outcome([*errors.values(), *self.poll()], errors.keys())
+
+    @property
+    def active(self) -> set[str]:
+        """The paths of sessions that wait for a process or have one."""
+        with self._lock:
+            jobs = {*self.local.waiting, *self.local.running}
+            return {path for path, job in self._jobs.items() if job in jobs}
 
     def poll(self) -> list[str]:
         """Starts waiting sessions while there are free processes; returns a sentence if that fails."""
-        try:
-            self.local.poll()
-        except (StoreError, OSError) as error:
-            return [str(error)]
+        with self._lock:
+            try:
+                self.local.poll()
+            except (StoreError, OSError) as error:
+                return [str(error)]
         return []
-
-
-class TensorBoard:
-    """A TensorBoard process on the loopback interface; it ends with the monitor."""
-
-    def __init__(self) -> None:
-        self.process: subprocess.Popen[bytes] | None = None
-        self.logs: LogDirectory | None = None
-
-    def start(self, sessions: Sequence[SessionSnapshot], runs: Path) -> str:
-        """Starts it for these sessions, replacing an earlier one; returns its URL once it accepts connections."""
-        self.end()
-        port = _free_port()
-        self.logs = LogDirectory()
-        self.logs.add([SessionDir(runs / session.path) for session in sessions])
-        self.process = subprocess.Popen(
-            tensorboard_command(self.logs.path, port=port),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        self._wait(port)
-        return f"http://127.0.0.1:{port}/"
-
-    def _wait(self, port: int) -> None:
-        deadline = time.monotonic() + STARTUP_TIMEOUT
-        while time.monotonic() < deadline and self.process and self.process.poll() is None:
-            with socket.socket() as probe:
-                probe.settimeout(1)
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    return
-            time.sleep(0.1)
-        raise StoreError("TensorBoard did not start: run `python -m tensorboard.main` to see why")
-
-    def end(self) -> None:
-        """Ends the process, if it is running."""
-        if self.process is not None:
-            end(self.process)
-        if self.logs is not None:
-            self.logs.close()
-        self.process = self.logs = None
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

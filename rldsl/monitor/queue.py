@@ -8,10 +8,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from rldsl.launch.dstack.api import PAGE, Api, DstackError, find_server
-from rldsl.monitor.session_index import SessionSnapshot
+from rldsl.launch.dstack.api import PAGE, Api, DstackError, find_server, spending_of
+from rldsl.launch.queues import Queues
+from rldsl.monitor.snapshot import SessionSnapshot
 
 POLL_SECONDS = 30.0
 """Shortest interval between two polls of the queues."""
@@ -29,6 +31,7 @@ class QueueRow(NamedTuple):
     name: str = ""
     time: str = ""
     sessions: tuple[str, ...] = ()  # ids of the sessions that it runs
+    cost: str = ""  # so far, and its price
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,8 @@ class QueueReport:
     rows: Sequence[QueueRow] = ()
     notes: Sequence[str] = ()
     polled_at: float | None = None
+    spent: Sequence[str] = ()
+    """What all jobs of the run directory have cost and used so far, in the words of `status`."""
 
 
 Source = Callable[[], list[QueueRow]]
@@ -47,10 +52,14 @@ class Queue:
     """Polls the available queues, at most once in `POLL_SECONDS`."""
 
     def __init__(
-        self, sources: Mapping[str, Source] | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        sources: Mapping[str, Source] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        runs: Path | None = None,
     ) -> None:
+        """`runs` is the run directory whose jobs are accounted for."""
         self.sources = available_sources() if sources is None else sources
-        self.clock = clock
+        self.clock, self.runs = clock, runs
         self.report = QueueReport()
         self._polling = threading.Lock()
 
@@ -78,7 +87,21 @@ class Queue:
                 rows += source()
             except Exception as error:  # the monitor must survive any failure of a queue
                 notes.append(f"{name} does not answer: {_reason_for(error)}")
-        return QueueReport(rows, notes, start)
+        spent: list[str] = []
+        try:
+            spent = spent_so_far(self.runs) if self.runs else []
+        except Exception as error:
+            notes.append(f"costs are not known: {_reason_for(error)}")
+        return QueueReport(rows, notes, start, spent)
+
+
+def spent_so_far(runs: Path) -> list[str]:
+    """What the jobs that were submitted from a run directory have cost, and the core-hours that they have used."""
+    queues = Queues(runs)
+    if not queues.records:
+        return []
+    spending = queues.spending({id.rpartition("-s")[0] for id in queues.records})
+    return [words for words in (spending.words, queues.usage(queues.records).words) if words]
 
 
 def available_sources() -> dict[str, Source]:
@@ -138,7 +161,10 @@ def parse_dstack(runs: Any) -> list[QueueRow]:
 def _dstack_row(run: dict[str, Any]) -> QueueRow:
     name = str((run.get("run_spec") or {}).get("run_name") or run.get("id", "?"))
     reason = run.get("termination_reason") or run.get("status_message") or ""
-    return QueueRow("dstack", name, str(run.get("status", "?")), str(reason), name)
+    spent = spending_of(run)
+    price = f"${spent.per_hour:.2f}/h" if spent.per_hour else ""
+    cost = ", ".join(filter(None, [f"${spent.cost:.2f}" if spent.cost else "", price]))
+    return QueueRow("dstack", name, str(run.get("status", "?")), str(reason), name, cost=cost)
 
 
 def with_sessions(rows: Sequence[QueueRow], sessions: Mapping[str, SessionSnapshot]) -> list[QueueRow]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 import shlex
 import sys
@@ -15,6 +16,10 @@ from textual_serve.server import Server
 
 COOKIE = "rldsl_watch"
 
+REMOTE_FONT = re.compile(r'<link\s+rel="stylesheet"\s+href="https?://fonts[^>]*>')
+FONT = """<style>@font-face { font-family: "Roboto Mono"; font-weight: 100 700;
+src: url("/static/fonts/RobotoMono-VariableFont_wght.ttf") format("truetype"); }</style>"""
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -25,9 +30,9 @@ _request_host: ContextVar[str | None] = ContextVar("request_host", default=None)
 class TokenServer(Server):
     """Takes the token once, from the URL, and keeps it in a cookie."""
 
-    def __init__(self, command: str, *, host: str, port: int, token: str) -> None:
+    def __init__(self, command: str, *, host: str, port: int, token: str, read_only: bool = True) -> None:
         super().__init__(command, host=host, port=port, title="rldsl watch")
-        self.token = token
+        self.token, self.read_only = token, read_only
 
     @property
     def public_url(self) -> str:
@@ -58,6 +63,14 @@ class TokenServer(Server):
             raise web.HTTPForbidden(text="the URL needs the token that `rldsl watch` printed\n")
         return await handler(request)
 
+    async def handle_index(self, request: web.Request) -> web.StreamResponse:
+        """The page, with the font that textual-serve brings along instead of one from another host."""
+        page: web.StreamResponse = await super().handle_index(request)
+        if isinstance(page, web.Response):
+            page.text = REMOTE_FONT.sub(FONT, page.text or "")
+        page.headers["Content-Security-Policy"] = "default-src 'self' 'unsafe-inline' data: blob: ws: wss:"
+        return page
+
     @property
     def _cookie_name(self) -> str:
         """Cookies are not separated by port: two monitors on one host need two names."""
@@ -76,7 +89,8 @@ class TokenServer(Server):
 
     async def on_startup(self, app: web.Application) -> None:
         self.console.print(f"watching at {self.address}", soft_wrap=True, highlight=False)
-        self.console.print("anyone with this URL can stop and resume sessions; Ctrl-C ends it", highlight=False)
+        may = "see, but not change, the sessions" if self.read_only else "stop and resume sessions"
+        self.console.print(f"anyone with this URL can {may}; Ctrl-C ends it", highlight=False)
 
     def initialize_logging(self) -> None:
         """Warnings only, instead of a line for every request."""
@@ -87,8 +101,9 @@ def _same(given: str | None, token: str) -> bool:
     return given is not None and secrets.compare_digest(given.encode(), token.encode())
 
 
-def serve(runs: Path, *, host: str, port: int, token: str | None, light: bool) -> None:
+def serve(runs: Path, *, host: str, port: int, token: str | None, light: bool, read_only: bool = True) -> None:
     """Serves until Ctrl-C; every page runs a monitor process of its own."""
     command = [sys.executable, "-c", "from rldsl.cli import run; run()", "watch", str(runs.resolve())]
+    command += ["--read-only" if read_only else "--allow-actions", *(["--light"] if light else [])]
     token = token or secrets.token_urlsafe(24)
-    TokenServer(shlex.join([*command, *(["--light"] if light else [])]), host=host, port=port, token=token).serve()
+    TokenServer(shlex.join(command), host=host, port=port, token=token, read_only=read_only).serve()

@@ -5,24 +5,18 @@ A `SessionIndex` must be used by one thread at a time. The snapshots that it ret
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rldsl.monitor.directory_scan import DirectoryScanner
+from rldsl.monitor.present_code import PresentCode
+from rldsl.monitor.session_tracker import SessionTracker
+from rldsl.monitor.snapshot import SessionSnapshot
 from rldsl.report.varied_settings import VariedSettings
-from rldsl.spec.budget import SEARCH_SEEDS_FROM
-from rldsl.store.errors import StoreError
-from rldsl.store.journal import Event, Garbage, JournalReader
-from rldsl.store.metrics import last_row
-from rldsl.store.processes import host_name
-from rldsl.store.session_dir import SessionDir
-from rldsl.store.session_state import SessionState
 
 READ_SECONDS = 0.15
 """Time limit of one refresh for reading sessions for the first time, so that known sessions are shown soon."""
@@ -30,30 +24,8 @@ TIME_SHARE = 0.02
 """Share of the time spent on scanning folders and checking idle sessions: a slow filesystem is polled less often."""
 SCAN_SECONDS = 1.0
 """Shortest interval between two scans of the run directory."""
-
-JOB_ID_KEYS = ("job_id", "job", "run_name", "run", "id")
-BACKEND_KEYS = ("backend", "place", "launcher")
-"""Fields of the event `submitted` that name the backend, newest format first."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionSnapshot:
-    """The state of a session when it was last read."""
-
-    path: str
-    status: SessionState
-    env: str
-    agent: str
-    trial: str
-    backend: str  # `local`, a backend and its job id, or the name of another host
-    job: str | None  # job id in the queue
-    changed: float | None  # time of its newest log point or journal event
-    left: float | None  # estimated seconds until it is done
-
-    @property
-    def is_search(self) -> bool:
-        """Whether it belongs to a search: searches have a seed range of their own."""
-        return self.status.seed >= SEARCH_SEEDS_FROM
+MAX_AT_ONCE = 1000
+"""Sessions that are shown at once; between two parts the screen reacts to keys."""
 
 
 class Changes(NamedTuple):
@@ -66,19 +38,30 @@ class Changes(NamedTuple):
     def __bool__(self) -> bool:
         return bool(self.updated or self.removed or self.searches)
 
+    def parts(self) -> Iterator[Changes]:
+        """The same in parts, each of which takes little time to show."""
+        yield self._replace(updated=self.updated[:MAX_AT_ONCE])
+        for start in range(MAX_AT_ONCE, len(self.updated), MAX_AT_ONCE):
+            yield Changes(self.updated[start : start + MAX_AT_ONCE], [])
+
 
 class SessionIndex:
     """All sessions of a run directory."""
 
-    def __init__(self, runs: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, runs: Path, clock: Callable[[], float] = time.monotonic, now: Callable[[], float] = time.time
+    ) -> None:
+        """`clock` limits how often files are read; `now` is the time with which theirs is compared."""
         self.runs = runs
-        self.clock = clock
+        self.clock, self.now = clock, now
         self.scanner = DirectoryScanner(runs)
         self.varied: dict[str, VariedSettings] = {}  # by experiment
+        self.code = PresentCode(clock)
         self.trackers: dict[str, SessionTracker] = {}
         self.unread: deque[str] = deque()
         self._running: set[str] = set()
         self._idle_queue: deque[str] = deque()
+        self._asked: deque[str] = deque()
         self._next_scan = self._next_idle_check = -1.0
 
     @property
@@ -89,13 +72,31 @@ class SessionIndex:
     def refresh(self) -> Changes:
         """Reads what is new: the folders, all running sessions, some unread sessions and some idle ones."""
         removed = self._scan()
-        updated = [*self._read(self._running), *self._read_unread(), *self._read_idle()]
+        asked = [self._asked.popleft() for _ in range(len(self._asked))]
+        asked += self._with_code(self.code.compare())
+        updated = [
+            *self._read(path for path in asked if path in self.trackers),
+            *self._read(self._running),
+            *self._read_unread(),
+            *self._read_idle(),
+        ]
         deleted = [path for path, tracker in list(self.trackers.items()) if tracker.deleted]
         for path in deleted:
             self._forget(path)
             self.scanner.forget(path)
         latest = {snapshot.path: snapshot for snapshot in updated if snapshot.path in self.trackers}
         return Changes(list(latest.values()), [*removed, *deleted])
+
+    def ask_for(self, paths: Iterable[str]) -> None:
+        """Makes the next refresh read these sessions; another thread may call this."""
+        self._asked.extend(paths)
+
+    def _with_code(self, codes: Collection[str]) -> list[str]:
+        """The sessions whose last attempt ran one of these versions of the code."""
+        if not codes:
+            return []
+        known = ((path, tracker.snapshot) for path, tracker in self.trackers.items())
+        return [path for path, snapshot in known if snapshot is not None and snapshot.status.code in codes]
 
     def _scan(self) -> list[str]:
         start = self.clock()
@@ -120,7 +121,7 @@ class SessionIndex:
         snapshots = []
         while self.unread and self.clock() < deadline:
             path = self.unread.popleft()
-            self.trackers[path] = SessionTracker(self.runs, path, self.varied)
+            self.trackers[path] = SessionTracker(self.runs, path, self.varied, self.now, self.code)
             self._idle_queue.append(path)
             snapshots += self._read([path])
         return snapshots
@@ -148,117 +149,5 @@ class SessionIndex:
             snapshot = self.trackers[path].refresh()
             if snapshot is not None:
                 snapshots.append(snapshot)
-                (self._running.add if snapshot.status.state == "running" else self._running.discard)(path)
+                (self._running.add if snapshot.live else self._running.discard)(path)
         return snapshots
-
-
-class SessionTracker:
-    """Follows one session: its journal as far as it was read, its last log point, and the resulting snapshot."""
-
-    def __init__(self, runs: Path, path: str, varied: dict[str, VariedSettings]) -> None:
-        self.path = path
-        self.directory = SessionDir(runs / path)
-        self.snapshot: SessionSnapshot | None = None
-        self.deleted = False
-        self.backend = ""
-        self.job: str | None = None
-        self._journal_path, self._metrics_path = str(self.directory.journal.path), str(self.directory.metrics)
-        self.recorded = self.directory.recorded()
-        self._journal = JournalReader(self.directory.journal.path, self.recorded)
-        self._journal_stamp: tuple[int, int] | None = None
-        self._metrics_stamp: tuple[int, int] | None = None
-        self._last_row: dict[str, Any] = {}
-        self._read_record(varied)
-
-    def _read_record(self, varied: dict[str, VariedSettings]) -> None:
-        """Reads session.json, once; without it, the path of the directory tells environment, agent and trial."""
-        try:
-            record = self.directory.read_session()
-        except StoreError:
-            record = {}
-        env, _, trial = self.path.rpartition("/")[0].partition("/")
-        self.env, self.agent = str(record.get("env") or env), str(record.get("agent") or trial.rpartition("-")[0])
-        self.trial = self.directory.trial or trial
-        spec = record.get("trial")
-        if isinstance(spec, dict):
-            varied.setdefault(self.recorded.experiment, VariedSettings()).add(self.trial, spec)
-
-    def needs_refresh(self) -> bool:
-        """Whether its journal grew, or it has started and its process, perhaps on another host, may be alive again."""
-        return self._journal.state.status == "started" or _stamp(self._journal_path) != self._journal_stamp
-
-    def refresh(self) -> SessionSnapshot | None:
-        """Reads what is new; None if nothing changed."""
-        self._read_journal()
-        self._read_metrics()
-        try:
-            state = self.directory.with_heartbeat(self._journal.state)
-        except OSError:
-            self.deleted = True
-            return None
-        self.deleted = self._journal_stamp is None and not self.directory.exists()
-        snapshot = self._make_snapshot(state.with_log_point(self._last_row))
-        if snapshot == self.snapshot:
-            return None
-        self.snapshot = snapshot
-        return snapshot
-
-    def _read_journal(self) -> None:
-        stamp = _stamp(self._journal_path)
-        if stamp != self._journal_stamp:
-            self._journal_stamp = stamp
-            with suppress(OSError):
-                for event in self._journal.read_new():
-                    self._apply(event)
-
-    def _read_metrics(self) -> None:
-        stamp = _stamp(self._metrics_path)
-        if stamp != self._metrics_stamp:
-            self._metrics_stamp = stamp
-            with suppress(OSError, ValueError):
-                self._last_row = last_row(self.directory.metrics) or {}
-
-    def _apply(self, event: Event | Garbage) -> None:
-        """Takes the backend and the job from an event."""
-        if isinstance(event, Garbage):
-            return
-        if event["event"] == "submitted":
-            self.job = _first_of(event, JOB_ID_KEYS)
-            self.backend = " ".join(filter(None, [_first_of(event, BACKEND_KEYS) or "queue", self.job]))
-        elif event["event"] == "started" and event.get("host") and self.job is None:
-            self.backend = "local" if event["host"] == host_name() else str(event["host"])
-
-    def _make_snapshot(self, status: SessionState) -> SessionSnapshot:
-        event_time, metrics = self._journal.state.last_time, self._metrics_stamp
-        times = [time for time in (event_time, metrics and metrics[1] / 1e9) if time]
-        return SessionSnapshot(
-            path=self.path,
-            status=status,
-            env=self.env,
-            agent=self.agent,
-            trial=self.trial,
-            backend=self.backend,
-            job=self.job,
-            changed=max(times, default=None),
-            left=_seconds_left(status),
-        )
-
-
-def _first_of(event: Event, keys: Iterable[str]) -> str | None:
-    """The first of these fields that an event has."""
-    return next((str(event[key]) for key in keys if event.get(key)), None)
-
-
-def _seconds_left(status: SessionState) -> float | None:
-    if status.state != "running" or not status.fps:
-        return None
-    return max(0, status.frames - status.frame) / status.fps
-
-
-def _stamp(path: str) -> tuple[int, int] | None:
-    """Size and modification time of a file; None if it does not exist."""
-    try:
-        status = os.stat(path)  # noqa: PTH116 (called thousands of times a second)
-    except OSError:
-        return None
-    return status.st_size, status.st_mtime_ns

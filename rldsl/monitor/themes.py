@@ -42,4 +42,14 @@ LIGHT = Theme(
 def palette_of(app: App[Any]) -> Palette:
     """The palette of the current theme."""
     theme = app.current_theme
-    return Palette(theme.to_color_system().generate(), theme.dark)
+    return _palette(theme.name, theme, bool(getattr(app, "safe_colours", False)))
+
+
+_palettes: dict[tuple[str, bool], Palette] = {}
+
+
+def _palette(name: str, theme: Theme, safe: bool) -> Palette:
+    """Generating the colours of a theme takes a millisecond: it is done once."""
+    if (name, safe) not in _palettes:
+        _palettes[name, safe] = Palette(theme.to_color_system().generate(), theme.dark, safe)
+    return _palettes[name, safe]

@@ -96,6 +96,8 @@ class ConvTrunk(FeedForward):
 
     def _convolve_all(self, params: Mapping[str, Tensor], member: int, images: Tensor) -> Tensor:
         """In chunks: feature maps of a whole rollout are so large that malloc would map fresh memory at every call."""
+        if torch.compiler.is_exporting():  # for any batch size
+            return self._convolve(params, member, images)
         return torch.cat([self._convolve(params, member, chunk) for chunk in torch.split(images, CHUNK)])
 
     def _convolve(self, params: Mapping[str, Tensor], member: int, images: Tensor) -> Tensor:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from statistics import median
 
+from rldsl.plan.extend import Extension, Extensions, NotExtended
 from rldsl.plan.plan import Plan, Row
 from rldsl.spec.session import session_id
+from rldsl.store.code_version import CodeVersions
 from rldsl.store.runs import Runs
 from rldsl.store.session_dir import SessionDir
 from rldsl.store.session_state import SessionState, State
@@ -52,8 +55,10 @@ class PlannedSession:
         return missing and f"{self.row.experiment} cannot run here: {missing}"
 
 
-def planned_session(row: Row, seed: int, runs: Path, *, exists: bool = True) -> PlannedSession:
-    """A session of a trial, joined with its directory unless that is known not to exist."""
+def planned_session(
+    row: Row, seed: int, runs: Path, *, exists: bool = True, code: CodeVersions | None = None
+) -> PlannedSession:
+    """A session of a trial, joined with its directory unless that is known not to exist, and compared with `code`."""
     directory = row.directory(seed)
     new = SessionState(
         experiment=row.experiment,
@@ -63,14 +68,18 @@ def planned_session(row: Row, seed: int, runs: Path, *, exists: bool = True) -> 
         target=row.target.score if row.target else None,
         directory=str(runs / directory),
     )
-    return PlannedSession(row, seed, directory, SessionDir(runs / directory).read_state(new) if exists else new)
+    state = SessionDir(runs / directory).read_state(new) if exists else new
+    if code is not None and state.code is not None and state.state != "running":
+        state = replace(state, other_code=state.code != code.of(row.trial).digest)
+    return PlannedSession(row, seed, directory, state)
 
 
 class Existing:
     """The sessions of a run directory, listed once."""
 
-    def __init__(self, runs: Path) -> None:
-        self.runs = runs
+    def __init__(self, runs: Path, code: CodeVersions | None = None) -> None:
+        """With `code`, sessions that other code trained are marked."""
+        self.runs, self.code = runs, code
         self.directories = Runs(runs).existing()
         self._speeds: dict[tuple[str, str], float | None] = {}
         self._by_kind: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -93,12 +102,27 @@ class Existing:
 
     def _planned(self, row: Row, seed: int) -> PlannedSession:
         exists = row.directory(seed) in self.directories
-        return planned_session(row, seed, self.runs, exists=exists)
+        return planned_session(row, seed, self.runs, exists=exists, code=self.code)
+
+    def extension(self, planned: PlannedSession) -> Extension | NotExtended | None:
+        """For a session that has not been started: the finished one with fewer frames that it continues, if any."""
+        if planned.state != "new" or planned.on_disk.frame:
+            return None
+        return self._extensions.of(planned.row.trial, planned.seed)
+
+    @cached_property
+    def _extensions(self) -> Extensions:
+        return Extensions(self.runs, self.directories, self.code)
+
+    def frames_left(self, planned: PlannedSession) -> int:
+        """Frames that are still to be trained, without those that a shorter session has trained already."""
+        extension = self.extension(planned)
+        return planned.frames_left - (extension.frame if isinstance(extension, Extension) else 0)
 
     def seconds_left(self, planned: PlannedSession) -> float | None:
         """An estimate from earlier sessions of the same agent in the same environment, if there are any."""
         speed = self._speed(planned)
-        return None if speed is None else planned.frames_left / speed
+        return None if speed is None else self.frames_left(planned) / speed
 
     def _speed(self, planned: PlannedSession) -> float | None:
         """Frames per second of the session itself once it has run for a while, otherwise of sessions of its kind."""

@@ -11,7 +11,10 @@ from rldsl.spec.base import Spec
 from rldsl.spec.errors import SpecError
 from rldsl.spec.experiment import Experiment, Trial
 from rldsl.spec.paths import assign, parts
-from rldsl.spec.search import Nevergrad, Point
+from rldsl.spec.search import Listed, Nevergrad, Point, shown
+
+MOST_CHECKED = 2000
+"""Combinations of listed values that are checked before a search draws them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +50,41 @@ def trial_of(experiment: Experiment, point: Point) -> Trial:
     return _TrialMaker(experiment).make(point)
 
 
+def check_choices(experiment: Experiment) -> None:
+    """Refuses a search with listed values that do not fit together, before it draws them.
+
+    A range has its lowest or its highest value meanwhile. If nothing fits, its other values may: that is not known.
+    """
+    if experiment.search is None or not experiment.sampled:
+        return  # the points of a grid are all made
+    maker = _TrialMaker(experiment)
+    found = [
+        maker.problem(low) and maker.problem(high) for low, high in points.combinations(experiment.search, MOST_CHECKED)
+    ]
+    has_ranges = not all(isinstance(one.axis, Listed) for one in experiment.search.dimensions)
+    if (problem := next(filter(None, found), None)) and not (has_ranges and all(found)):
+        raise problem
+
+
 class _TrialMaker:
     """Makes the trials of one experiment, sharing the parts that no axis sets."""
 
     def __init__(self, experiment: Experiment) -> None:
         assert experiment.search is not None
-        self.name = experiment.name
+        self.name, self.line = experiment.name, experiment.lines.searched
         self.parts: dict[str, Any] = {name: getattr(experiment, name) for name in Trial.model_fields}
-        self.data: dict[str, Any] = {
-            head: _opened(self.parts[head], inner) for head, inner in _by_head(experiment.search.paths()).items()
-        }
+        heads = _by_head(experiment.search.paths())
+        if unknown := [head for head in heads if head not in self.parts]:
+            raise SpecError(f"{self.name}: the axis {unknown[0][:80]!r} names no field of a trial")
+        self.data: dict[str, Any] = {head: _opened(self.parts[head], inner) for head, inner in heads.items()}
+
+    def problem(self, point: Point) -> SpecError | None:
+        """Why there is no trial at a point; None if there is one."""
+        try:
+            self.make(point)
+        except SpecError as error:
+            return error
+        return None
 
     def make(self, point: Point) -> Trial:
         data: dict[str, Any] = self.data
@@ -65,8 +93,8 @@ class _TrialMaker:
         try:
             return Trial.parse({**self.parts, **data}, root=self.name)
         except SpecError as error:
-            at = ", ".join(f"{path} = {value!r}" for path, value in point.items())
-            raise SpecError(f"{error.sentence} (in {self.name}, at {at})") from None
+            at = ", ".join(f"{path} = {shown(value)}" for path, value in point.items())
+            raise SpecError(f"{error.sentence} (in {self.name}, at {at})", self.line) from None
 
 
 def _opened(part: Any, paths: list[str]) -> Any:

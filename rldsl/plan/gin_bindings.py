@@ -8,10 +8,12 @@ reference that names the scope (`PPO.lr = @decay/Linear()`). Import statements a
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import gin
@@ -24,6 +26,9 @@ from rldsl.spec.errors import SpecError, from_validation, suggestion
 from rldsl.spec.experiment import Experiment
 from rldsl.spec.paths import nodes
 from rldsl.spec.paths import parts as experiment_parts
+
+GIN_ERRORS = (SyntaxError, TokenError, ValueError, LookupError, TypeError, AttributeError, OSError, RecursionError)
+"""What gin raises for a text that it cannot parse or evaluate; it documents none of them."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,7 @@ class _Mentions(config_parser.ParserDelegate):  # type: ignore[misc]
         return f"%{macro_name}"
 
 
-def _statements(text: str, source: str, path: Path | None) -> Iterator[Binding]:
+def _statements(text: str, source: str, path: Path | None, includers: tuple[Path, ...] = ()) -> Iterator[Binding]:
     """The bindings of a text and of the files that it includes, in order."""
     delegate = _Mentions()
     parser = config_parser.ConfigParser(text, delegate)
@@ -140,7 +145,10 @@ def _statements(text: str, source: str, path: Path | None) -> Iterator[Binding]:
             raise SpecError(f"{where}: import {statement.module} is refused: a settings file runs no code")
         if isinstance(statement, config_parser.IncludeStatement):
             included = _find(statement.filename, path, where)
-            yield from _statements(_read(included, where), source, included)
+            files = (*includers, *([path.resolve()] if path else []))
+            if included.resolve() in files:
+                raise SpecError(f"{where}: {included} includes itself")
+            yield from _statements(_read(included, where), source, included, files)
         elif isinstance(statement, config_parser.BindingStatement):
             yield Binding(statement.scope, statement.selector, statement.arg_name, where, frozenset(delegate.mentions))
             delegate.mentions.clear()
@@ -149,9 +157,8 @@ def _statements(text: str, source: str, path: Path | None) -> Iterator[Binding]:
 def _next(parser: Any, source: str) -> Any:
     try:
         return parser.parse_statement()
-    except (SyntaxError, ValueError) as error:
-        message = " ".join(str(error).split())
-        raise SpecError(f"{source}: not valid gin: {message}") from None
+    except GIN_ERRORS as error:
+        raise SpecError(f"{source}: not valid gin: {_reason(error)}") from None
 
 
 def _check_name(binding: Binding) -> None:
@@ -186,10 +193,19 @@ def _evaluate(
             _parse_with_gin(text, path)
             models = {one.model for one in bindings if one.field and not one.scope}
             return {(model, name): value for model in models for name, value in gin.get_bindings(model).items()}
-    except (SyntaxError, ValueError, TypeError, OSError, RecursionError) as error:
-        raise SpecError(f"{source}: {' '.join(str(error).split())}") from None
+    except GIN_ERRORS as error:
+        raise SpecError(f"{source}: {_reason(error)}") from None
     finally:
         gin.clear_config()
+
+
+def _reason(error: Exception) -> str:
+    """What gin says, in one line."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply, or refers to itself"
+    if token := re.search(r"Failed to parse token '(.*)' \(line (\d+)\)", str(error)):
+        return f"{token[1]} is not a value; text needs quotes (line {token[2]})"
+    return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 def _parse_with_gin(text: str, path: Path | None) -> None:
@@ -236,7 +252,7 @@ def _maker(model: type[Spec]) -> Callable[..., dict[str, Any]]:
 
 def _find(name: str, includer: Path | None, where: str) -> Path:
     for folder in ([includer.parent] if includer else []) + [Path()]:
-        if (folder / name).is_file():
+        if os.path.isfile(folder / name):  # noqa: PTH113 (never raises, whatever the name is)
             return folder / name
     raise SpecError(f"{where}: there is no file {name} to include")
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
 from rldsl.spec.errors import SpecError, suggestion
 from rldsl.spec.experiment import Experiment
+from rldsl.spec.json_text import checked_depth, parse_json
 from rldsl.spec.paths import Parts, assign, differences, parts, resolve, unknown_path
 from rldsl.spec.search import plain
 from rldsl.spec.session import Override
@@ -63,10 +64,13 @@ class Overridden:
     overrides: tuple[Override, ...] = ()
 
 
-def apply(experiments: Iterable[Experiment], sources: Sequence[Source]) -> list[Overridden]:
-    """The experiments with every override of every source applied and validated."""
+def apply(experiments: Iterable[Experiment], sources: Sequence[Source], *, check: bool = True) -> list[Overridden]:
+    """The experiments with every override of every source applied and validated.
+
+    With `check`, an override that applies to none of them is an error.
+    """
     changed = [_apply(experiment, sources) for experiment in experiments]
-    for source in sources:
+    for source in sources if check else ():
         source.check_used()
     return changed
 
@@ -86,7 +90,7 @@ def _assign(experiment: Experiment, assignments: Sequence[Assignment]) -> Experi
         _refuse_axis(data.get("search"), experiment, one)
         data = assign(data, one.path, one.value)
     try:
-        return Experiment.parse(data, root=experiment.name)
+        return Experiment.parse(data, root=experiment.name).declared_at(experiment.lines)
     except SpecError as error:
         raise SpecError(f"{_blame(experiment, assignments)}{error.sentence}") from None
 
@@ -130,12 +134,25 @@ def parse_set(text: str) -> Assignment:
 
 
 def _literal(text: str) -> Any:
-    for read in (json.loads, ast.literal_eval):
-        try:
-            return read(text)
-        except (ValueError, SyntaxError):
-            continue
-    return text
+    try:
+        return parse_json(text)
+    except ValueError:
+        pass
+    try:
+        return _json_value(checked_depth(ast.literal_eval(text)))
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return text
+
+
+def _json_value(value: Any) -> Any:
+    """A Python literal as JSON has it; a `ValueError` for what JSON does not have, such as a set."""
+    if isinstance(value, list | tuple):
+        return [_json_value(one) for one in value]
+    if isinstance(value, dict) and all(isinstance(name, str) for name in value):
+        return {name: _json_value(one) for name, one in value.items()}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ValueError("not a JSON value")
 
 
 def select(experiments: Sequence[Experiment], only: Sequence[str]) -> list[Experiment]:
@@ -148,5 +165,7 @@ def select(experiments: Sequence[Experiment], only: Sequence[str]) -> list[Exper
 
 
 def matches(name: str, full: str) -> bool:
-    """Whether `--only NAME` means the experiment with this full name."""
+    """Whether `--only NAME` means the experiment with this full name; NAME may be a pattern such as `ppo*`."""
+    if any(mark in name for mark in "*?["):
+        return fnmatchcase(full, name) or fnmatchcase(full, f"*/{name}") or fnmatchcase(full, f"{name}/*")
     return name == full or full.endswith(f"/{name}") or full.startswith(f"{name}/")

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 
 from rldsl.plan.existing import PlannedSession
 from rldsl.spec.base import PerMember, identity
+from rldsl.spec.device import nets_of, uses_gpu, widest_layer
 from rldsl.spec.experiment import Trial
-from rldsl.spec.net import Conv, Net, Recurrent
+from rldsl.spec.net import Conv
 
 ON_GPU = 32
 WIDTHS = ((128, 8), (256, 2))
@@ -18,15 +19,19 @@ WIDTHS = ((128, 8), (256, 2))
 
 
 def make_packs(
-    sessions: Iterable[PlannedSession], processes: int, members: int | None = None
+    sessions: Iterable[PlannedSession], processes: int, members: int | None = None, gpu: bool = False
 ) -> list[list[PlannedSession]]:
-    """Packs of sessions at the same frame, of at most `members` and small enough to occupy all processes."""
+    """Packs of sessions at the same frame, of at most `members` and small enough to occupy all processes.
+
+    `gpu` says whether there is a GPU where they train.
+    """
     groups: dict[str, list[PlannedSession]] = defaultdict(list)
     for planned in sessions:
         groups[f"{pack_key(planned.row.trial)} {planned.on_disk.frame}"].append(planned)
     total = sum(len(group) for group in groups.values())
     size = min(math.ceil(total / max(1, processes)), members or total)
-    return [pack for group in groups.values() for pack in _split(group, min(size, most_members(group[0].row.trial)))]
+    most = {key: min(size, most_members(group[0].row.trial, gpu)) for key, group in groups.items()}
+    return [pack for key, group in groups.items() for pack in _split(group, most[key])]
 
 
 def _split(group: Sequence[PlannedSession], size: int) -> list[list[PlannedSession]]:
@@ -44,22 +49,12 @@ def pack_key(trial: Trial) -> str:
     return json.dumps([data, identity(trial.compute)], sort_keys=True)
 
 
-def most_members(trial: Trial) -> int:
-    """The maximum number of members of a pack."""
+def most_members(trial: Trial, gpu: bool = False) -> int:
+    """The maximum number of members of a pack; `gpu` says whether there is a GPU where it trains."""
     if not trial.agent.packs:
         return 1
-    if trial.compute.device != "cpu":
+    if uses_gpu(trial, gpu):
         return ON_GPU
-    width = max((size for net in _nets(trial) for size in _layers(net)), default=0)
-    if any(isinstance(net, Conv) for net in _nets(trial)):
+    if any(isinstance(net, Conv) for net in nets_of(trial)):
         return 1
-    return next((most for widest, most in WIDTHS if width <= widest), 1)
-
-
-def _layers(net: Net) -> tuple[int, ...]:
-    return (*getattr(net, "hidden", ()), *([net.size] if isinstance(net, Recurrent) else []))
-
-
-def _nets(trial: Trial) -> list[Net]:
-    nets = [getattr(trial.agent, name, None) for name in ("net", "critic_net")]
-    return [net for net in nets if net is not None]
+    return next((most for widest, most in WIDTHS if widest_layer(trial) <= widest), 1)

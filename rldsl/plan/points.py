@@ -37,6 +37,15 @@ def endless_points(search: Search) -> Iterator[Point]:
             yield point_of([*cells, *sample])
 
 
+def combinations(search: Search, most: int) -> Iterator[tuple[Point, Point]]:
+    """Every combination of listed values, at most so many; with the lowest and with the highest values of ranges."""
+    listed = parents_first([one for one in search.dimensions if isinstance(one.axis, Listed)])
+    ranges = [one for one in search.dimensions if not isinstance(one.axis, Listed)]
+    low, high = ([(one, one.axis.at(u)) for one in ranges] for u in (0.0, 1.0))
+    for cells in itertools.islice(_crossed(listed, {}), most):
+        yield point_of([*cells, *low]), point_of([*cells, *high])
+
+
 def _samples(search: Search) -> int:
     return search.method.trials if isinstance(search.method, Sampling) else 1
 

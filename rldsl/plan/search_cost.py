@@ -10,7 +10,7 @@ from statistics import fmean
 from rldsl.plan.points import count
 from rldsl.spec.experiment import Experiment
 from rldsl.spec.search import Asha
-from rldsl.store.plan_file import RungCost, SearchCost, StageCost
+from rldsl.store.plan_parts import RungCost, SearchCost, StageCost
 
 ORDERS = 20
 """Random orders of arrival that an expectation is the mean of."""
@@ -23,7 +23,7 @@ def search_cost(experiment: Experiment) -> SearchCost | None:
     search, budget = experiment.search, experiment.budget.frames
     if search is None or not search.method.sampled:
         return None
-    trials, seeds = count(search), len(list(experiment.session_seeds))
+    trials, seeds = count(search), experiment.session_count
     axes = tuple(dict.fromkeys(one.paths[0] for one in search.sampled_dimensions or search.dimensions))
     total = None if "budget.frames" in search.paths() else trials * seeds * budget
     rungs = _rungs(search.method, trials, budget) if isinstance(search.method, Asha) else ()

@@ -18,7 +18,7 @@ import numpy as np
 from rldsl.agents.base import Policy
 from rldsl.envs.contract import EnvError, VectorEnv
 from rldsl.envs.seeding import row_seeds
-from rldsl.play.policy import CHECKPOINTS, load_agent, read_checkpoint
+from rldsl.play.policy import load_agent, read_checkpoint
 from rldsl.play.video import VideoRecorder
 from rldsl.spec.errors import SpecError
 from rldsl.spec.implementation import implementation
@@ -55,11 +55,11 @@ def main(arguments: list[str]) -> int:
 
 
 def _play_session(directory: SessionDir, options: argparse.Namespace) -> None:
-    session = Session.from_record(directory.read_session())
+    session = Session.from_record(directory.read_session(), directory.path)
     saved = read_checkpoint(directory, options.checkpoint)
     video = VideoRecorder(options.video, session.id) if options.video else None
     episodes = []
-    with closing(_make_env(session, video, options.render)) as env:
+    with closing(make_env(session, video, options.render)) as env:
         agent = load_agent(session, env.spaces, saved)
         policy = agent.policy(1, not options.stochastic, [session.seed])
         for episode in play_episodes(env, policy, session.seed, options.episodes):
@@ -82,7 +82,8 @@ def play_episodes(env: VectorEnv, policy: Policy, seed: int, episodes: int) -> I
             episode_return, length, played = 0.0, 0, played + 1
 
 
-def _make_env(session: Session, video: VideoRecorder | None, render: bool) -> VectorEnv:
+def make_env(session: Session, video: VideoRecorder | None, render: bool) -> VectorEnv:
+    """One environment of a session: plain, filmed, or shown in a window."""
     env = session.trial.env
     if video is None and not render:
         made: VectorEnv = implementation(env)(env, 1, 1)
@@ -125,7 +126,7 @@ def _print_summary(
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m rldsl.play.enjoy", description=__doc__)
     parser.add_argument("directory", type=Path, help="the directory of a session")
-    parser.add_argument("--checkpoint", choices=CHECKPOINTS, default="best", help="which of its checkpoints")
+    parser.add_argument("--checkpoint", default="best", help="best, last, or one that a hook has named")
     parser.add_argument("--episodes", type=int, default=5, help="how many episodes to play")
     parser.add_argument("--stochastic", action="store_true", help="sample actions as in training")
     parser.add_argument("--video", type=Path, help="a folder for a video of each episode")

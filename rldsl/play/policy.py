@@ -73,7 +73,7 @@ class TrainedPolicy:
 
 def load_trained_policy(directory: SessionDir, checkpoint: str = "best", seed: int | None = None) -> TrainedPolicy:
     """The policy of a session's checkpoint. `seed` is that of sampled actions, by default the session's own."""
-    session = Session.from_record(directory.read_session())
+    session = Session.from_record(directory.read_session(), directory.path)
     saved = read_checkpoint(directory, checkpoint)
     env = session.trial.env
     with closing(implementation(env)(env, 1, 1)) as made:
@@ -82,10 +82,12 @@ def load_trained_policy(directory: SessionDir, checkpoint: str = "best", seed: i
 
 
 def read_checkpoint(directory: SessionDir, which: str) -> Checkpoint:
-    """The `best` or the `last` checkpoint of a session."""
-    if which not in CHECKPOINTS:
-        raise SpecError(f"there is no checkpoint {which!r}; {suggestion(which, CHECKPOINTS)}")
-    saved = load_checkpoint(directory.checkpoints, tag="best" if which == "best" else None, any_schema=True)
+    """The `best` or the `last` checkpoint of a session, or one that a hook has named."""
+    named = [path.name for path in directory.checkpoints.glob("*") if path.name[0].isalpha()]
+    if which not in CHECKPOINTS and which not in named:
+        known = list(dict.fromkeys((*CHECKPOINTS, *named)))
+        raise SpecError(f"there is no checkpoint {which!r}; {suggestion(which, known)}")
+    saved = load_checkpoint(directory.checkpoints, tag=None if which == "last" else which, any_schema=True)
     if saved is None:
         raise StoreError(f"the session in {directory.path} has no checkpoint yet")
     return saved

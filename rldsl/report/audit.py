@@ -146,29 +146,31 @@ def _metric(result: Result, entry: Entry) -> Iterator[str]:
 
 
 def _one_code_version(result: Result, entry: Entry) -> Iterator[str]:
+    """One digest of the code that the trial depends on; one commit where a session recorded no digest."""
     known = _provenance(result)
-    shas = sorted({str(facts.get("sha"))[:10] for facts in known})
-    if len(shas) > 1:
-        yield f"it was computed with different code: {', '.join(shas)}"
+    kind = "code" if all(facts.get("code") for facts in known) else "sha"
+    versions = sorted({str(facts.get(kind))[:10] for facts in known})
+    if len(versions) > 1:
+        yield f"it was computed with different code: {', '.join(versions)}"
     for package in ("torch", "numpy", "gymnasium", "mujoco", "ale-py", "playground"):
-        versions = {str(facts.get("packages", {}).get(package)) for facts in known}
-        if len(versions) > 1:
-            yield f"it was computed with different versions of {package}: {', '.join(sorted(versions))}"
+        found = {str(facts.get("packages", {}).get(package)) for facts in known}
+        if len(found) > 1:
+            yield f"it was computed with different versions of {package}: {', '.join(sorted(found))}"
 
 
 def _clean_tree(result: Result, entry: Entry) -> Iterator[str]:
     known = _provenance(result)
     if any(facts.get("sha") is None for facts in known):
-        yield "its code was not committed to a git repository"
+        yield "its code was not committed to a git repository; commit the file before training"
     elif any(facts.get("dirty") is not False for facts in known):
-        yield "its code had changes that were not committed"
+        yield "its code had changes that were not committed; commit them before training"
 
 
 def _one_device(result: Result, entry: Entry) -> Iterator[str]:
     computed = [facts for one in result.sessions for facts in one.compute or ()]
     gpus = [facts.get("gpus") for facts in _provenance(result)] if _on_gpu(computed) else []
     for name, found in (
-        ("devices", [facts.get("device") for facts in computed]),
+        ("devices", [facts["device"] for facts in computed if "device" in facts]),
         ("GPUs", gpus),
         ("kernels", [facts.get("kernels") for facts in computed]),
     ):

@@ -16,6 +16,8 @@ Ints = NDArray[np.int64]
 
 DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 """The bit of each dot of a braille character, by row and column."""
+LARGEST = 1e300
+"""Larger values are drawn as this: the difference of two of them is still a number."""
 NO_LINE = -1
 """The owner of a cell without dots."""
 
@@ -52,11 +54,12 @@ class Window:
 
     def _scaled_range(self) -> tuple[float, float]:
         low, high = scaled(np.array([self.y0, self.y1]), self.log)
-        return low, high
+        return float(low), float(high)
 
 
 def scaled(y: Floats, log: bool) -> Floats:
     """sign(y) * log10(1 + |y|) on a log axis, which is defined for negative returns too."""
+    y = np.clip(y, -LARGEST, LARGEST)
     return np.sign(y) * np.log10(1 + np.abs(y)) if log else y
 
 
@@ -73,8 +76,9 @@ def whole_window(lines: Sequence[Line], target: float | None, log: bool) -> Wind
     lows = [np.min(line.y if line.low is None else line.low) for line in drawn]
     highs = [np.max(line.y if line.high is None else line.high) for line in drawn]
     targets = [] if target is None else [target]
-    low, high = float(min([*lows, *targets])), float(max([*highs, *targets]))
-    margin = (high - low) * 0.04 or abs(high) * 0.1 or 1.0
+    low, high = max(-LARGEST, float(min([*lows, *targets]))), min(LARGEST, float(max([*highs, *targets])))
+    constant = high - low <= 1e-9 * max(abs(high), abs(low))  # rounding errors are not a curve
+    margin = (abs(high) * 0.1 or 1.0) if constant else (high - low) * 0.04
     x0, x1 = float(min(line.x[0] for line in drawn)), float(max(line.x[-1] for line in drawn))
     return Window(x0, x1 if x1 > x0 else x0 + 1, low - margin, high + margin, log)
 
@@ -136,40 +140,52 @@ def _by_cell(dots: Floats) -> Floats:
 
 
 def _trace(raster: Raster, index: int, line: Line, window: Window) -> None:
-    """Draws dots column by column, each connected to the one before, so that steep curves have no gaps."""
+    """Draws dots column by column, each connected to the one before, so that steep curves have no gaps.
+
+    A column also spans the lowest and the highest point of the line in it, so that no spike is lost.
+    """
     if not len(line.x):
         return
     height, width = raster.dots.shape
-    rows = window.rows(_columns(line, line.y, window, width * 2), height * 4)
-    previous = math.nan
-    for column, row in enumerate(rows):
-        if math.isnan(row):
-            previous = math.nan
-            continue
-        start = row if math.isnan(previous) else previous
-        first, last = sorted((round(start), round(row)))
-        for dot in range(max(0, first), min(height * 4 - 1, last) + 1):
-            _set_dot(raster, index, column, dot)
-        previous = row
+    values = _columns(line, line.y, window, width * 2)
+    low, high = _extremes(line, window, width * 2)
+    dots = np.round(window.rows(values, height * 4))
+    tops, bottoms = (np.round(window.rows(edge, height * 4)) for edge in (high, low))
+    previous = np.concatenate([dots[:1], dots[:-1]])
+    first = np.fmin.reduce([dots, np.where(np.isnan(dots), np.nan, previous), tops])
+    last = np.fmax.reduce([dots, np.where(np.isnan(dots), np.nan, previous), bottoms])
+    rows = np.arange(height * 4)[:, None]
+    with np.errstate(invalid="ignore"):
+        drawn = (rows >= first) & (rows <= last)
+    cells = drawn.reshape(height, 4, width, 2)
+    bits = (cells * DOTS[None, :, None, :]).sum(axis=(1, 3))
+    raster.dots |= bits
+    raster.owner[bits > 0] = index
 
 
-def _set_dot(raster: Raster, index: int, column: int, row: int) -> None:
-    cell = row // 4, column // 2
-    raster.dots[cell] |= DOTS[row % 4, column % 2]
-    raster.owner[cell] = index
+def _extremes(line: Line, window: Window, count: int) -> tuple[Floats, Floats]:
+    """The lowest and the highest point of a line in each of `count` columns of the window; nan in columns without."""
+    low, high = np.full(count, np.nan), np.full(count, np.nan)
+    inside = (line.x >= window.x0) & (line.x <= window.x1)
+    if inside.any():
+        share = (line.x[inside] - window.x0) / (window.x1 - window.x0)
+        columns, y = np.clip(np.round(share * (count - 1)), 0, count - 1).astype(int), line.y[inside]
+        starts = np.flatnonzero(np.diff(columns, prepend=-1))
+        low[columns[starts]], high[columns[starts]] = np.minimum.reduceat(y, starts), np.maximum.reduceat(y, starts)
+    return low, high
 
 
 def target_row(target: float, window: Window, height: int) -> int | None:
     """The row of the target line; None if it is outside of the window."""
-    row = round(float(window.rows(np.array([target]), height * 4)[0])) // 4
-    return row if 0 <= row < height else None
+    row = float(window.rows(np.array([target]), height * 4)[0])
+    return round(row) // 4 if -0.5 <= row < height * 4 - 0.5 else None
 
 
 def nice_ticks(low: float, high: float, limit: int) -> list[float]:
     """Round numbers between two bounds, about `limit` of them."""
-    if not high > low or limit < 1:
+    if not high > low or limit < 1 or not math.isfinite(high - low):
         return []
-    rough = (high - low) / limit
+    rough = max((high - low) / limit, abs(high) * 1e-12, abs(low) * 1e-12)
     size = 10.0 ** math.floor(math.log10(rough))
     step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= rough)
     first = math.ceil(low / step)
@@ -205,4 +221,4 @@ def x_labels(window: Window, width: int, margin: int, format: Callable[[float], 
 
 def tick_label(number: float) -> str:
     """A number beside an axis, such as `12.5k`."""
-    return "0" if number == 0 else amount(number) if abs(number) >= 0.01 else f"{number:.1e}"
+    return "0" if number == 0 else amount(number) if abs(number) >= 0.01 else f"{number:.1e}".replace("e-0", "e-")

@@ -21,6 +21,10 @@ from rldsl.spec.errors import SpecError
 from rldsl.store.errors import StoreError
 
 Verdict = Literal["better", "worse", "unclear"]
+MOST_TRIALS = 4
+"""Trials that a message names."""
+LEAST_SEEDS = 3
+"""Seeds that an interval needs."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,13 @@ class Comparison:
             return ""
         return f"{self.name}: A was trained for {amount(frames[0] or 0)} frames, B for {amount(frames[1] or 0)}"
 
+    @property
+    def few_seeds(self) -> str:
+        """Why there is no interval; empty if there are enough seeds."""
+        few = [(len(one.sessions), side) for side, one in (("A", self.a), ("B", self.b))]
+        has = " and ".join(f"{side} has {count(n, 'seed')}" for n, side in few if n < LEAST_SEEDS)
+        return f"{self.name}: {has}: too few for an interval; train 4 or more" if has else ""
+
     def panel(self, label_a: str, label_b: str) -> Panel:
         """The learning curves of both."""
         pairs = ((label_a, self.a), (label_b, self.b))
@@ -111,6 +122,8 @@ class Compared(NamedTuple):
     comparisons: list[Comparison]
     only_a: list[str]
     only_b: list[str]
+    refused: list[str]
+    """A sentence for each pair that could not be compared."""
 
     @property
     def worse(self) -> list[Comparison]:
@@ -127,14 +140,17 @@ def compare(a: Sequence[Result], b: Sequence[Result]) -> Compared:
     first, second = [_finished(one) for one in a], [_finished(one) for one in b]
     pairs = [(first[0], second[0])] if len(first) == len(second) == 1 else _pairs(first, second)
     if not pairs:
-        names = [", ".join(sorted({one.experiment for one in side})) or "nothing" for side in (first, second)]
-        raise SpecError(f"A and B have no experiment in common: A has {names[0]}, B has {names[1]}")
-    for pair in pairs:
-        _refuse_incomparable(*pair)
+        raise SpecError(_no_pair(first, second))
+    problems = [_problem(*pair) for pair in pairs]
+    comparable = [pair for pair, problem in zip(pairs, problems, strict=True) if problem is None]
+    refused = [problem for problem in problems if problem is not None]
+    if not comparable:
+        raise StoreError(refused[0])
     return Compared(
-        [Comparison(*pair, of=len(pairs)) for pair in pairs],
+        [Comparison(*pair, of=len(comparable)) for pair in comparable],
         _names(one for one in first if all(one is not pair[0] for pair in pairs)),
         _names(one for one in second if all(one is not pair[1] for pair in pairs)),
+        refused,
     )
 
 
@@ -155,24 +171,37 @@ def _pairs(a: Sequence[Result], b: Sequence[Result]) -> list[tuple[Result, Resul
     return pairs
 
 
+def _no_pair(a: Sequence[Result], b: Sequence[Result]) -> str:
+    """Why no trial of A belongs to one of B, and what to name instead."""
+    names = [_names(side) for side in (a, b)]
+    if all(len(one) == 1 for one in names):  # two experiments, but not two trials
+        label, side = next((label, side) for label, side in (("A", a), ("B", b)) if len(side) > 1)
+        ids = [one.trial for one in side]
+        shown = ", ".join(ids[:MOST_TRIALS]) + (", ..." if len(ids) > MOST_TRIALS else "")
+        several = f"{side[0].experiment} in {label} has {count(len(ids), 'trial')}"
+        return f"{several}: name one of them ({shown}), or FILE:EXPERIMENT for those that a file declares now"
+    has = [", ".join(one) or "nothing" for one in names]
+    return f"A and B have no experiment in common: A has {has[0]}, B has {has[1]}"
+
+
 def _finished(result: Result) -> Result:
     """The result without sessions that are not done."""
     return replace(result, sessions=[one for one in result.sessions if one.state == "done"])
 
 
-def _refuse_incomparable(a: Result, b: Result) -> None:
+def _problem(a: Result, b: Result) -> str | None:
+    """Why two results cannot be compared; None if they can."""
     if env_id(a) != env_id(b):
-        raise SpecError(
-            f"{a.experiment} is of {env_id(a)} and {b.experiment} of {env_id(b)}: their scores cannot be compared"
-        )
+        return f"{a.experiment} is of {env_id(a)} and {b.experiment} of {env_id(b)}: their scores cannot be compared"
     if a.metric != b.metric:
-        raise SpecError(f"the score of A is {a.metric} and that of B {b.metric}: they cannot be compared")
+        return f"the score of A is {a.metric} and that of B {b.metric}: they cannot be compared"
     for name, side in (("A", a), ("B", b)):
         if not side.sessions:
-            raise StoreError(f"no session of {side.experiment} in {name} is done")
+            return f"no session of {side.experiment} in {name} is done"
         if without := [one.seed for one in side.sessions if one.score is None]:
             seeds = ", ".join(map(str, without))
-            raise StoreError(f"{side.experiment} in {name} has no score: no episode ended with seed {seeds}")
+            return f"{side.experiment} in {name} has no score: no episode ended with seed {seeds}"
+    return None
 
 
 def _names(results: Any) -> list[str]:

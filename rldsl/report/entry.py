@@ -11,7 +11,7 @@ from rldsl.report.result import Result
 from rldsl.spec.errors import SpecError
 from rldsl.spec.experiment import Trial
 from rldsl.spec.session import Override
-from rldsl.store.plan_file import Row
+from rldsl.store.plan_parts import Row
 
 NOT_SETTINGS = ("compute", "launcher", "budget.checkpoint_every")
 """Overrides of these do not change what is trained."""

@@ -56,6 +56,8 @@ class SessionResult:
     state: str = "done"
     damage: tuple[str, ...] = ()
     """What is wrong with its files."""
+    fallbacks: tuple[str, ...] = ()
+    """What damaged files made a resumed process do, such as using an older checkpoint."""
 
     @property
     def evaluation_score(self) -> float | None:
@@ -74,6 +76,7 @@ class SessionResult:
             "compute": None if self.compute is None else list(self.compute),
             "curve": _curve_data(self.curve, "episode_return"),
             "evaluation": _curve_data(self.evaluation, "eval_return"),
+            **({"fallbacks": list(self.fallbacks)} if self.fallbacks else {}),
         }
 
     @classmethod
@@ -88,6 +91,7 @@ class SessionResult:
             evaluation=_curve_of(data["evaluation"], "eval_return"),
             provenance=data["provenance"],
             compute=data["compute"],
+            fallbacks=tuple(data.get("fallbacks", ())),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,17 @@ from rldsl.maths.scores import total_reward_ma
 from rldsl.report.learning_curve import Curve
 from rldsl.report.result import Facts, Result, SessionResult, thinned
 from rldsl.report.words import count
-from rldsl.spec.base import SCHEMA
+from rldsl.spec.budget import Evaluation
 from rldsl.spec.errors import SpecError
 from rldsl.spec.session import Session
 from rldsl.store.errors import StoreError
+from rldsl.store.integrity import metrics_damage
 from rldsl.store.journal import Garbage, read_journal
 from rldsl.store.layout import provenance_name
 from rldsl.store.metrics import MetricsReader, Row
 from rldsl.store.provenance import read_provenance
 from rldsl.store.session_dir import SessionDir
+from rldsl.store.session_state import SessionState
 
 PACKAGES = ("torch", "numpy", "gymnasium", "mujoco", "ale-py", "envpool", "box2d", "playground", "jax")
 """The packages whose versions a result records: those that scores may depend on."""
@@ -32,26 +34,39 @@ MOST_EVALUATIONS = 300
 
 
 def result_of(sessions: Sequence[SessionDir]) -> Result:
-    """The result of the sessions of one trial, with the settings that the first of them recorded."""
-    record = sessions[0].read_session()
-    target = record.get("target")
+    """The result of the sessions of one trial, with the settings that the first readable one of them recorded."""
+    record, recorded = _first_record(sessions)
     return Result(
-        experiment=str(record.get("experiment")),
+        experiment=recorded.experiment,
         trial=str(sessions[0].trial),
-        spec=record.get("trial") or {},
+        spec=record["trial"],
         schema=record.get("schema") or 0,
-        target=target.get("score") if isinstance(target, dict) else None,
+        target=recorded.target,
         sessions=[session_result(one) for one in sessions],
     )
 
 
-def trial_results(sessions: Iterable[SessionDir]) -> Iterator[Result]:
-    """A result for each trial of these sessions."""
+def _first_record(sessions: Sequence[SessionDir]) -> tuple[dict[str, Any], SessionState]:
+    """The first record that can be read, and what tables show of it; raises `StoreError` if there is none."""
+    problems = []
+    for one in sessions:
+        recorded = one.recorded()
+        if recorded.damage is None and "trial" in (record := one.read_session()):
+            return record, recorded
+        problems.append(recorded.damage or f"{one.session} has no trial")
+    raise StoreError(problems[0])
+
+
+def trial_results(sessions: Iterable[SessionDir], skipped: Callable[[str], None]) -> Iterator[Result]:
+    """A result for each trial of these sessions; `skipped` gets a sentence for each trial that cannot be read."""
     trials: dict[str, list[SessionDir]] = {}
     for one in sessions:
         trials.setdefault(str(one.trial), []).append(one)
     for directories in trials.values():
-        yield result_of(directories)
+        try:
+            yield result_of(directories)
+        except StoreError as error:
+            skipped(f"{directories[0].path.parent} is left out: {error}")
 
 
 def session_result(directory: SessionDir) -> SessionResult:
@@ -71,7 +86,8 @@ def session_result(directory: SessionDir) -> SessionResult:
         provenance=_provenance(directory.path),
         compute=_compute(directory),
         state=state.state,
-        damage=tuple(_damage(directory, rows, reader.malformed, state.unreadable)),
+        damage=tuple(_damage(directory, rows, reader.malformed, state)),
+        fallbacks=tuple(dict.fromkeys(state.fallbacks)),
     )
 
 
@@ -83,15 +99,19 @@ def _columns(rows: Iterable[Row], name: str) -> tuple[list[Any], list[Any]]:
 def _evaluation(directory: SessionDir, rows: Sequence[Row]) -> Curve | None:
     """A point for each evaluation: the log points in between repeat the latest result."""
     try:
-        spec = directory.read_session()["trial"]["evaluation"]
-    except (StoreError, KeyError, TypeError):
-        return None
-    if not spec:
+        every = Evaluation.parse(directory.read_session()["trial"]["evaluation"]).every
+    except (StoreError, SpecError, KeyError, TypeError):
         return None
     curve = Curve.of(*_columns(rows, "eval_return"))
-    number = curve.frame // spec["every"]
+    number = curve.frame // every
     new = np.diff(number, prepend=-1) > 0
     return thinned(Curve(curve.frame[new], curve.value[new]), MOST_EVALUATIONS, 1)
+
+
+def was_committed(directory: SessionDir) -> bool:
+    """Whether all code of a session was committed to a git repository, as `report` demands."""
+    facts = _provenance(directory.path)
+    return bool(facts) and all(one.get("sha") is not None and one.get("dirty") is False for one in facts)
 
 
 def _provenance(path: Path) -> list[Facts]:
@@ -110,6 +130,7 @@ def _public(facts: Mapping[str, Any]) -> Facts:
     code, hardware, packages = (facts.get(name) or {} for name in ("code", "hardware", "packages"))
     return {
         "sha": code.get("sha"),
+        **({"code": code["digest"]} if code.get("digest") else {}),
         "dirty": code.get("dirty"),
         "python": facts.get("python"),
         "packages": {name: packages[name] for name in PACKAGES if name in packages},
@@ -132,10 +153,12 @@ def _compute(directory: SessionDir) -> list[Facts]:
     return [facts for index, facts in enumerate(processes) if facts not in processes[:index]]
 
 
-def _damage(directory: SessionDir, rows: Sequence[Row], malformed: int, unreadable: int) -> Iterable[str]:
+def _damage(directory: SessionDir, rows: Sequence[Row], malformed: int, state: SessionState) -> Iterable[str]:
     seed = directory.seed
-    if unreadable:
-        yield f"the journal of seed {seed} has {count(unreadable, 'line')} that cannot be read"
+    if state.unreadable:
+        yield f"the journal of seed {seed} has {count(state.unreadable, 'line')} that cannot be read"
+    if changed := metrics_damage(directory.metrics, state):
+        yield f"seed {seed}: {changed}"
     if malformed:
         yield f"metrics.csv of seed {seed} has {count(malformed, 'line')} that cannot be read"
     frames, returns = _columns(rows, "episode_return")
@@ -147,10 +170,6 @@ def _damage(directory: SessionDir, rows: Sequence[Row], malformed: int, unreadab
     if not (directory.path / provenance_name(1)).exists():
         yield f"seed {seed} has no provenance.json"
     try:
-        record = directory.read_session()
-        session = Session.from_record(record)
+        Session.from_record(directory.read_session(), directory.path)
     except (StoreError, SpecError) as error:
-        yield f"session.json of seed {seed} cannot be read: {error}"
-        return
-    if record.get("schema") == SCHEMA and session.id != directory.id:
-        yield f"session.json of seed {seed} was changed: its settings are those of {session.id}, not {directory.id}"
+        yield f"seed {seed} cannot be used: {error}"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from rldsl.report.words import value
+from rldsl.report.words import settings_text
 from rldsl.spec.paths import differences, get
+from rldsl.store.errors import StoreError
+from rldsl.store.runs import Runs
 
 MAX_IN_LABEL = 4
 
@@ -37,7 +40,7 @@ class VariedSettings:
     def label(self, trial: str) -> str:
         """`clip=0.1 gamma=0.99`: at most four of the settings; empty if the experiment has a single trial."""
         settings = list(self.settings(trial).items())
-        text = " ".join(f"{path.rpartition('.')[2]}={value(setting)}" for path, setting in settings[:MAX_IN_LABEL])
+        text = settings_text(dict(settings[:MAX_IN_LABEL]))
         return text + (" ..." if len(settings) > MAX_IN_LABEL else "")
 
     def _of_first(self, path: str) -> Any:
@@ -45,3 +48,19 @@ class VariedSettings:
             return get(self.first, path)
         except (KeyError, AttributeError, TypeError):  # the first trial has no such setting
             return None
+
+
+def recorded_settings(runs: Path) -> dict[str, str]:
+    """By session of a run directory, what tells its trial from the other trials that have its experiment's name."""
+    trials: dict[str, VariedSettings] = {}
+    sessions: dict[str, tuple[str, str]] = {}
+    for directory in Runs(runs).sessions():
+        try:
+            record = directory.read_session()
+        except StoreError:
+            continue
+        name, trial = str(record.get("experiment")), str(directory.trial)
+        if isinstance(record.get("trial"), dict):
+            trials.setdefault(name, VariedSettings()).add(trial, record["trial"])
+            sessions[directory.id] = name, trial
+    return {id: trials[name].label(trial) for id, (name, trial) in sessions.items()}

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
+
+from rldsl.spec.base import Kind
+from rldsl.spec.search import plain
 
 
 def amount(number: float) -> str:
@@ -44,14 +48,53 @@ def time_ticks(low: float, high: float, most: int = 8) -> dict[float, str]:
     return {tick: f"{tick:.4g}s" if step < 1 and tick < 60 else duration(tick) for tick in ticks}
 
 
+LONGEST = 40
+"""Characters of a setting in a table."""
+SHORTENED = ("agent.", "budget.")
+"""Parts of an experiment that the name of a setting does without."""
+
+
 def value(setting: Any) -> str:
-    """A setting for a table: a spec by its id or kind, floats with six digits, long texts shortened."""
-    if isinstance(setting, dict) and "kind" in setting:
-        return str(setting.get("id") or setting["kind"])
+    """A setting for a table: a spec as `Linear(0.001)`, floats with six digits, long texts shortened."""
+    text = _text(setting)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def setting_name(path: str) -> str:
+    """`agent.net.hidden` as `net.hidden`."""
+    return next((path.removeprefix(part) for part in SHORTENED if path.startswith(part)), path)
+
+
+def settings_text(settings: Mapping[str, Any]) -> str:
+    """`lr=0.001 net.hidden=(256, 256)`: what tells a trial from the others of its experiment."""
+    return " ".join(f"{setting_name(path)}={value(setting)}" for path, setting in settings.items())
+
+
+def _text(setting: Any) -> str:
+    if isinstance(setting, Mapping) and "kind" in setting:
+        return _spec_text(setting)
     if isinstance(setting, float):
         return f"{setting:.6g}"
-    text = str(setting)
-    return text if len(text) <= 40 else f"{text[:37]}..."
+    if isinstance(setting, list | tuple):
+        return f"({', '.join(map(_text, setting))}{',' if len(setting) == 1 else ''})"
+    return str(setting)
+
+
+def _spec_text(data: Mapping[str, Any]) -> str:
+    """A spec as it is written in Python, without default values; environments by their id."""
+    if "id" in data:
+        return str(data["id"])
+    kind = data["kind"]
+    cls = next((family.kinds[kind] for family in Kind.__subclasses__() if kind in family.kinds), None)
+    if cls is None:
+        return str(kind)
+    arguments = []
+    for name, field in cls.model_fields.items():
+        if name == "kind" or name not in data or data[name] == plain(field.get_default(call_default_factory=True)):
+            continue
+        text = _text(data[name])
+        arguments.append(text if field.kw_only is False else f"{name}={text}")
+    return f"{cls.__name__}({', '.join(arguments)})" if arguments else str(kind)
 
 
 def count(number: int, noun: str) -> str:

@@ -17,7 +17,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Ge, Le
+from pydantic import BaseModel, StrictFloat, StrictInt, ValidationError
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,8 @@ class History:
     def after(self, event: Mapping[str, Any]) -> History:
         """The history after one more event. Repeated events change nothing."""
         name = event["event"]
+        if name in _FACTS and not _is_valid(event, len(self.trials)):
+            return self
         if name == "suggested":
             return self._suggested(event)
         if name in _ADVANCE:
@@ -79,6 +84,47 @@ class History:
 
     def _with(self, trial: TrialHistory, arrivals: tuple[tuple[int, int], ...]) -> History:
         return History((*self.trials[: trial.number], trial, *self.trials[trial.number + 1 :]), arrivals)
+
+
+class _Suggested(BaseModel):
+    trial: StrictInt
+    point: dict[str, Any]
+    id: str
+
+
+class _Started(BaseModel):
+    trial: StrictInt
+    rung: Annotated[StrictInt, Ge(0), Le(1000)]
+
+
+class _Finished(_Started):
+    values: dict[str, StrictFloat | StrictInt | None]
+    seconds: StrictFloat | StrictInt = 0.0
+
+
+class _Failed(_Started):
+    reason: str
+
+
+_FACTS: dict[str, type[BaseModel]] = {
+    "suggested": _Suggested,
+    "started": _Started,
+    "finished": _Finished,
+    "failed": _Failed,
+    "retried": _Started,
+}
+"""What an event must have; others, which only a damaged journal has, are skipped."""
+
+
+def _is_valid(event: Mapping[str, Any], trials: int) -> bool:
+    """Whether an event has its facts and is about a trial that was suggested, or the next one."""
+    try:
+        _FACTS[event["event"]].model_validate(event)
+    except ValidationError:
+        return False
+    if event["event"] == "finished" and not all(seed.isdecimal() for seed in event["values"]):
+        return False
+    return bool(0 <= event["trial"] < trials + (event["event"] == "suggested"))
 
 
 def _arrivals(before: tuple[tuple[int, int], ...], event: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:

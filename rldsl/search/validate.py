@@ -23,6 +23,9 @@ from rldsl.search.leaderboard import RankedTrial
 from rldsl.search.objective import session_value
 from rldsl.spec.experiment import Experiment, Trial
 from rldsl.spec.paths import get
+from rldsl.store.errors import StoreError
+from rldsl.store.integrity import metrics_damage
+from rldsl.store.layout import METRICS
 from rldsl.store.session_dir import SessionDir
 
 
@@ -145,6 +148,9 @@ def _compare(one: Candidate, scores: Sequence[float], current: Sequence[float], 
 
 def _scores(one: Candidate, existing: Existing) -> list[float]:
     done = [planned for planned in existing.planned(one.row) if planned.state == "done"]
+    for planned in done:
+        if damage := metrics_damage(existing.runs / planned.directory / METRICS, planned.on_disk):
+            raise StoreError(f"{planned.id}: {damage}; remove its directory to train it again")
     return [session_value(SessionDir(existing.runs / planned.directory).metrics, None).value for planned in done]
 
 

@@ -31,8 +31,16 @@ class Agent(Kind, frozen=True):
     """The kinds of action space that the algorithm supports."""
     packs: ClassVar[bool] = True
     """Whether the implementation can train several members in one process."""
+    extends: ClassVar[bool] = True
+    """Whether a session may continue one with fewer frames. False if the algorithm depends on the whole budget in
+    another way than through schedules."""
     supports_recurrent: ClassVar[bool] = True
     """Whether the network may be recurrent."""
+
+    @property
+    def unused(self) -> frozenset[str]:
+        """Fields that have no effect with the values of the others."""
+        return frozenset()
 
     def problems(self, env: Environment, budget: Budget | None) -> Iterator[str]:
         """One sentence for each combination of settings that is invalid although every field is valid by itself."""
@@ -209,6 +217,10 @@ class Sarsa(Agent, frozen=True):
     )
     net: Net = Field(default=MLP((64, 64)), description="Q-network")
     optimizer: Optimizer = Field(default=Adam(), description="Optimizer")
+
+    @property
+    def unused(self) -> frozenset[str]:
+        return frozenset({"temperature" if self.explore == "epsilon" else "epsilon"})
 
 
 def _batch(agent: OnPolicy, env: Environment) -> str:

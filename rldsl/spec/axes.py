@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Gt, Lt
@@ -20,6 +21,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
     return value
+
+
+def shown(value: Any) -> str:
+    """A value of an axis in an error message; specs by their kind."""
+    if isinstance(value, Kind):
+        return type(value).__name__
+    return str(value["kind"]) if isinstance(value, Mapping) and "kind" in value else repr(value)
 
 
 class Axis(Kind, frozen=True):

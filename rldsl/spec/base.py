@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
 from annotated_types import Ge, Gt, Le, Lt
@@ -26,6 +28,9 @@ from rldsl.spec.errors import SpecError, from_validation, line_of_user, suggesti
 
 SCHEMA = 2
 """Increased when the name or meaning of a field changes, so that old results are never mistaken for new ones."""
+
+ID_LENGTH = 12
+"""Hexadecimal digits of a trial's id."""
 
 SCALARS = frozenset({float, int, bool, str, type(None)})
 
@@ -49,9 +54,11 @@ def whole(value: Any) -> Any:
     return value
 
 
-Whole: TypeAlias = Annotated[int, Strict(), BeforeValidator(whole)]
-Natural: TypeAlias = Annotated[int, Strict(), Ge(0), BeforeValidator(whole)]
-Count: TypeAlias = Annotated[int, Strict(), Gt(0), BeforeValidator(whole)]
+MOST = 10**15
+"""The largest whole number of a setting: every one of them is exact as a float."""
+Whole: TypeAlias = Annotated[int, Strict(), Ge(-MOST), Le(MOST), BeforeValidator(whole)]
+Natural: TypeAlias = Annotated[int, Strict(), Ge(0), Le(MOST), BeforeValidator(whole)]
+Count: TypeAlias = Annotated[int, Strict(), Gt(0), Le(MOST), BeforeValidator(whole)]
 Real: TypeAlias = Annotated[float, Strict()]
 Positive: TypeAlias = Annotated[Real, Gt(0)]
 NonNegative: TypeAlias = Annotated[Real, Ge(0)]
@@ -66,6 +73,11 @@ def is_ours(cls: type) -> bool:
     return cls.__module__.partition(".")[0] == "rldsl"
 
 
+def _of_rldsl(frame: FrameType) -> bool:
+    """Whether a stack frame is of rldsl's own code, which also constructs specs from data."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == "rldsl"
+
+
 class Spec(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """A frozen model. Invalid constructor arguments raise a `SpecError` that names the user's line."""
 
@@ -78,10 +90,15 @@ class Spec(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
                 super().__init__(**self._by_name(args), **data)
             except ValidationError as error:
                 raise SpecError(from_validation(error, type(self)), line_of_user()) from None
-            except TypeError as error:
+            except (TypeError, OverflowError) as error:
                 raise SpecError(f"{type(self).__name__}: {error}", line_of_user()) from None
+            if not _of_rldsl(sys._getframe(1)):
+                self.declared_by_user()
 
         __init__.__pydantic_base_init__ = True  # validation from JSON does not call this __init__
+
+    def declared_by_user(self) -> None:
+        """Called after the user's own Python code has called the constructor; never for data."""
 
     @model_validator(mode="before")
     @classmethod
@@ -122,6 +139,10 @@ class Spec(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
             return cls.model_validate(data)
         except ValidationError as error:
             raise SpecError(from_validation(error, cls, root)) from None
+        except RecursionError:
+            raise SpecError(f"{root or cls.__name__} is nested too deeply") from None
+        except OverflowError:
+            raise SpecError(f"{root or cls.__name__} contains a number that is too large") from None
 
     def with_(self, **changes: Any) -> Self:
         """A validated copy with some fields changed."""
@@ -184,7 +205,7 @@ class Kind(Spec, frozen=True):
         if not isinstance(value, dict):
             raise PydanticCustomError("kind_type", "should be of the kind {name}", {"name": name})
         kind = value.get("kind")
-        if kind not in cls.kinds:
+        if not isinstance(kind, str) or kind not in cls.kinds:
             words = {"name": name, "hint": suggestion(str(kind), cls.kinds)}
             raise PydanticCustomError("kind_unknown", "names no known {name} ({hint})", words)
         return cls.kinds[kind].model_validate(value)
@@ -216,8 +237,6 @@ def _dump(value: Kind) -> Any:
 
 def _file(cls: type) -> str | None:
     """The file that defines a class; an experiment file may be loaded under two module names."""
-    import sys
-
     return getattr(sys.modules.get(cls.__module__), "__file__", None)
 
 
@@ -227,6 +246,19 @@ def _hashed(cls: type) -> tuple[str, ...] | None:
     if not issubclass(cls, Spec):
         return None
     return tuple(sorted(name for name, field in cls.model_fields.items() if NoHash not in field.metadata))
+
+
+@cache
+def _omissible(cls: type[Spec]) -> dict[str, Callable[[Any], bool]]:
+    """Fields with `exclude_if`: neither JSON nor the identity contains them where it holds, as before they existed."""
+    return {name: field.exclude_if for name, field in cls.model_fields.items() if field.exclude_if is not None}
+
+
+def _without_omitted(spec: Spec, names: tuple[str, ...]) -> tuple[str, ...]:
+    omissible = _omissible(spec.__class__)
+    if not omissible:
+        return names
+    return tuple(name for name in names if name not in omissible or not omissible[name](spec.__dict__[name]))
 
 
 def nodes(spec: Spec) -> Iterator[Spec]:
@@ -239,18 +271,22 @@ def nodes(spec: Spec) -> Iterator[Spec]:
 
 
 def identity(value: Any) -> Any:
-    """The plain data that the id is computed from: all fields including defaults, except those marked `NoHash`."""
+    """The plain data that the id is computed from: all fields including defaults, except those marked `NoHash` and
+    those that their `exclude_if` leaves out."""
     if value.__class__ in SCALARS:
         return value
     if (names := _hashed(value.__class__)) is not None:
         fields = value.__dict__
-        return {name: item if (item := fields[name]).__class__ in SCALARS else identity(item) for name in names}
+        return {
+            name: item if (item := fields[name]).__class__ in SCALARS else identity(item)
+            for name in _without_omitted(value, names)
+        }
     if isinstance(value, tuple | list):
         return [identity(item) for item in value]
     return value
 
 
-def digest(spec: Spec, length: int = 12) -> str:
+def digest(spec: Spec, length: int = ID_LENGTH) -> str:
     """The hash of a spec's identity and the schema version."""
     return hashlib.sha256(f"[{SCHEMA},{canonical(spec)}]".encode()).hexdigest()[:length]
 
@@ -260,7 +296,7 @@ def canonical(value: Any) -> str:
     if (write := WRITERS.get(value.__class__)) is not None:
         return write(value)
     if (names := _hashed(value.__class__)) is not None:
-        fields = value.__dict__
+        fields, names = value.__dict__, _without_omitted(value, names)
         return "{" + ",".join([f'"{name}":{canonical(fields[name])}' for name in names]) + "}"
     if isinstance(value, tuple | list):
         return f"[{','.join(map(canonical, value))}]"

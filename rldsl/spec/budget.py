@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
 
-from rldsl.spec.base import Count, Flag, Natural, NoHash, Real, Spec
+from rldsl.spec.base import Count, Flag, Natural, NoHash, Real, Spec, Unique
 
 SEARCH_SEEDS_FROM = 1_000_000
 """Benchmark seeds are below, search seeds from here on: no setting is chosen by the seeds that it is scored on."""
+
+MOST_SEEDS = SEARCH_SEEDS_FROM
 
 
 class Budget(Spec, frozen=True):
@@ -29,16 +32,19 @@ class Budget(Spec, frozen=True):
 
 
 class Seeds(Spec, frozen=True):
-    """The seeds `first`, `first + 1`, ...: each makes a session of every trial."""
+    """The seeds `first`, `first + 1`, ..., or exactly those in `values`: each makes a session of every trial."""
 
     count: Count = Field(kw_only=False, default=1, description="How many")
     first: Natural = Field(default=0, description="The first of them")
+    values: Annotated[tuple[Natural, ...], Unique] = Field(
+        default=(), exclude_if=operator.not_, description="Exactly these, instead of `count` and `first`"
+    )
 
     def __iter__(self) -> Iterator[int]:  # type: ignore[override]
-        return iter(range(self.first, self.first + self.count))
+        return iter(self.values or range(self.first, self.first + self.count))
 
     def __len__(self) -> int:
-        return self.count
+        return len(self.values) or self.count
 
 
 class Target(Spec, frozen=True):

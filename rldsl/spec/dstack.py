@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from rldsl.spec.base import Count, Flag, Natural, Positive, Unique
-from rldsl.spec.launcher import Launcher
+from rldsl.spec.base import Flag, Positive, Unique
+from rldsl.spec.launcher import QueueLauncher
 from rldsl.spec.text import ShellLine, Variables, Word, looks_secret, matching
 
 HF_TOKEN = "HF_TOKEN"  # noqa: S105 (the name of a variable)
@@ -40,17 +40,16 @@ SecretName: TypeAlias = Annotated[
 ]
 
 
-class Dstack(Launcher, frozen=True):
+class Dstack(QueueLauncher, frozen=True):
     """Machines provisioned by dstack; every job is a dstack run, which is retried on another machine if one is lost."""
 
     kind: Literal["dstack"] = "dstack"
     implementation: ClassVar[str] = "rldsl.launch.dstack.backend:DstackBackend"
-    same_python: ClassVar[bool] = False
     gpu: Names = Field(default=(), description="Accepted GPU models, such as L4, A10G")
     gpu_memory_gb: Positive | None = Field(default=None, description="Minimum memory of each GPU")
-    gpus: Natural | None = Field(default=None, description="GPUs per job; None: one if its sessions use a GPU")
-    cpus: Count | None = Field(default=None, description="CPU cores per job; None: the threads of its sessions")
-    memory_gb: Positive | None = Field(default=None, description="Minimum memory per job")
+    memory_gb: Positive | None = Field(
+        default=None, description="Minimum memory per job; None: estimated from its replay buffers"
+    )
     disk_gb: Positive | None = Field(default=None, description="Minimum disk space per job")
     hours: Positive = Field(
         default=24.0, description="Time limit of one run of a job; the job checkpoints before it and is resumed"
@@ -90,9 +89,17 @@ class Dstack(Launcher, frozen=True):
     push_minutes: Positive = Field(default=10.0, description="Minutes between uploads to the Hub")
 
     @property
+    def same_python(self) -> bool:
+        return False
+
+    @property
     def repository(self) -> str | None:
         """The dataset repository on the Hub, if sessions are stored there."""
         return None if self.results is None or self.results.startswith("/") else self.results
+
+    @property
+    def asked_gpus(self) -> int:
+        return self.gpus if self.gpus is not None else int(bool(self.gpu or self.gpu_memory_gb))
 
     @property
     def results_here(self) -> bool:

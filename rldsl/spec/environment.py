@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from annotated_types import MinLen
+from annotated_types import MaxLen, MinLen
 from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from rldsl.spec import mujoco_options
-from rldsl.spec.base import Below1, Count, Flag, Kind, Natural, Spec
+from rldsl.spec.base import Below1, Count, Flag, Kind, Natural, Spec, unique
 from rldsl.spec.catalog import CONTINUOUS, AtariId, Box2DId, ClassicId, MuJoCoId, PlaygroundId, RobotId
+from rldsl.spec.declared import absent_module, declare, undeclared_module
+from rldsl.spec.text import matching
 
 ActionKind = Literal["discrete", "continuous"]
+MetricName = Annotated[str, matching(r"[A-Za-z][\w./-]*", "a letter, then letters, digits and _ . / -")]
+"""A key of `info` that can be a column of metrics.csv."""
 
 
 class Environment(Kind, frozen=True):
@@ -167,13 +172,43 @@ class Wrapper(Spec, frozen=True):
             raise ValueError("should be 'module:Class', such as 'gymnasium.wrappers:ClipReward'")
         return name
 
+    def declared_by_user(self) -> None:
+        declare(self.name)
+
 
 class Gym(Environment, frozen=True):
     """Any registered Gymnasium id (`mypackage:MyEnv-v0` imports the package first), or a class (`mypackage:MyEnv`)."""
 
     kind: Literal["gym"] = "gym"
     implementation: ClassVar[str] = "rldsl.envs.make:gym"
-    id: Annotated[str, MinLen(1)] = Field(kw_only=False, description="Gymnasium id, or `module:Class`")
+    id: Annotated[str, MinLen(1), MaxLen(200)] = Field(kw_only=False, description="Gymnasium id, or `module:Class`")
     kwargs: dict[str, JsonValue] = Field(default={}, description="Keyword arguments of the environment")
     wrappers: tuple[Wrapper, ...] = Field(default=(), description="Wrappers, innermost first")
     max_episode_steps: Count | None = Field(default=None, description="Time limit; None: the registered one")
+    metrics: tuple[MetricName, ...] = Field(
+        default=(),
+        exclude_if=operator.not_,
+        description="Numbers of `info` at the end of episodes to log; not part of the identity if there are none",
+    )
+
+    @field_validator("metrics")
+    @classmethod
+    def _distinct_metrics(cls, metrics: tuple[str, ...]) -> tuple[str, ...]:
+        return unique(metrics, "metrics")
+
+    def _names(self) -> tuple[str, ...]:
+        return (self.id, *(wrapper.name for wrapper in self.wrappers))
+
+    def declared_by_user(self) -> None:
+        for name in self._names():
+            declare(name)
+
+    def missing(self) -> str | None:
+        for name in self._names():
+            if module := undeclared_module(name):
+                return f"the experiment file does not import {module}, which {name} needs; add `import {module}` to it"
+            if module := absent_module(name):
+                return (
+                    f"there is no module {module}, which {name} needs: install it or put it beside the experiment file"
+                )
+        return None

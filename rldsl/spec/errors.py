@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from pathlib import Path
+from traceback import walk_tb
 from types import FrameType, FunctionType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,12 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
 
+LONGEST = 1200
+"""Characters of an error message."""
+BARE = {"Target": "a number"}
+"""Specs that are given as a bare value."""
+EXIT_CODE = 2
+"""Of commands that cannot start: mistakes in options or in the experiment file, files that cannot be read."""
 PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -24,11 +32,18 @@ class SpecError(Exception):
     """
 
     def __init__(self, sentence: str, where: str | None = None) -> None:
+        sentence = one_line(sentence)
         super().__init__(f"{where}: {sentence}" if where else sentence)
         self.sentence = sentence
         self.where = where
         if is_experiment_file(sys.modules.get("__main__")):
             print_as_sentence()
+
+
+def one_line(text: str) -> str:
+    """A text without line breaks and control characters; the middle of a very long one is left out."""
+    shown = text if text.isprintable() else "".join(mark if mark.isprintable() else " " for mark in text)
+    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST // 2]} ... {shown[-LONGEST // 2 :]}"
 
 
 SpecError.__module__ = "rldsl"  # its public name, which a traceback shows
@@ -55,8 +70,8 @@ class _SentenceHook:
     def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if isinstance(error, SpecError):
             print(f"error: {error}", file=sys.stderr)  # noqa: T201
-        else:
-            self.previous(kind, error, trace)
+            raise SystemExit(EXIT_CODE)  # Python's own exit code of an uncaught exception means a failed session here
+        self.previous(kind, error, trace)
 
 
 def nearest(name: str, valid: Iterable[str], most: int = 3) -> list[str]:
@@ -67,9 +82,36 @@ def nearest(name: str, valid: Iterable[str], most: int = 3) -> list[str]:
     return [by_lower[lower] for lower in [*close, *containing][:most]]
 
 
+ALIASES: dict[str, tuple[str, ...]] = {
+    "learning_rate": ("lr",),
+    "n_steps": ("rollout", "n_step"),
+    "num_steps": ("rollout",),
+    "batch_size": ("minibatch", "batch"),
+    "minibatch_size": ("minibatch",),
+    "buffer_size": ("buffer",),
+    "gae_lambda": ("lam",),
+    "ent_coef": ("entropy", "alpha"),
+    "vf_coef": ("value_coef",),
+    "clip_range": ("clip",),
+    "clip_coef": ("clip",),
+    "n_epochs": ("epochs",),
+    "update_epochs": ("epochs",),
+    "exploration_fraction": ("epsilon",),
+    "target_update_interval": ("target_every",),
+    "target_network_frequency": ("target_every",),
+    "gradient_steps": ("updates_per_frame",),
+    "n_envs": ("num_envs",),
+    "policy_kwargs": ("net",),
+    "total_timesteps": ("frames",),
+}
+"""Names of Stable-Baselines3 and CleanRL, and ours, where they are not similar."""
+
+
 def suggestion(name: str, valid: Iterable[str]) -> str:
-    """`did you mean ...?` if a valid name is similar, otherwise the valid names (the first dozen)."""
+    """`did you mean ...?` if a valid name is similar or means the same elsewhere, otherwise the valid names."""
     names = list(valid)
+    if close := [ours for ours in ALIASES.get(name, ()) if ours in names][:1]:
+        return f"did you mean {close[0]}?"
     if close := nearest(name, names):
         return f"did you mean {' or '.join(close)}?"
     shown = ", ".join(names[:12])
@@ -81,13 +123,22 @@ def line_of_user() -> str | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith("<") and not _foreign(Path(file)):
-            return f"{_short(Path(file))}:{frame.f_lineno}"
+        if not file.startswith("<") and not _foreign(file):
+            return f"{_short(file, Path.cwd())}:{frame.f_lineno}"
         frame = frame.f_back
     return None
 
 
-def _foreign(file: Path) -> bool:
+def line_in(trace: TracebackType | None) -> str | None:
+    """`file:line` of the innermost frame of a traceback that is neither in rldsl nor in a library."""
+    lines = [(frame.f_code.co_filename, line) for frame, line in walk_tb(trace)]
+    own = [(file, line) for file, line in lines if not file.startswith("<") and not _foreign(file)]
+    return f"{_short(own[-1][0], Path.cwd())}:{own[-1][1]}" if own else None
+
+
+@cache
+def _foreign(name: str) -> bool:
+    file = Path(name)
     if PACKAGE in file.parents:
         return True
     return "site-packages" in file.parts or Path(sys.prefix, "bin") in file.parents or _standard_library(file)
@@ -97,11 +148,12 @@ def _standard_library(file: Path) -> bool:
     return Path(difflib.__file__).resolve().parent in file.resolve().parents
 
 
-def _short(file: Path) -> str:
+@cache
+def _short(name: str, directory: Path) -> str:
     try:
-        return str(file.resolve().relative_to(Path.cwd()))
+        return str(Path(name).resolve().relative_to(directory))
     except ValueError:
-        return str(file)
+        return name
 
 
 def from_validation(error: ValidationError, model: type[BaseModel], root: str | None = None) -> str:
@@ -133,6 +185,9 @@ def _message(detail: ErrorDetails) -> str:
     if detail["type"] == "value_error":
         return str(detail["ctx"]["error"])
     message = detail["msg"]
+    if detail["type"] == "model_type":
+        name = detail["ctx"]["class_name"]
+        return f"should be {BARE.get(name, f'a {name} or its fields')}"
     return message.replace("Input should", "should", 1) if message.startswith("Input should") else message
 
 

@@ -26,7 +26,7 @@ def session_gin(session: Session) -> str:
     trial, seeds = session.trial, Seeds(count=1, first=session.seed)
     parts = {name: getattr(trial, name) for name in type(trial).model_fields}
     experiment = Experiment(**parts, name=session.experiment, seeds=seeds)
-    return to_gin(experiment, leave_out=frozenset({"name", "target", "launcher"}))
+    return to_gin(experiment, leave_out=frozenset({"name", "target", "launcher", "after"}))
 
 
 def _specs(value: Any) -> Iterator[Spec]:

@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterator
 from typing import Annotated, Literal, Self, TypeAlias
 
-from annotated_types import Gt
+from annotated_types import Gt, Le
 from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_validator
 from pydantic_core import PydanticCustomError
 
 from rldsl.spec.base import Count, Flag, Kind, Natural, whole
+from rldsl.spec.budget import MOST_SEEDS
 from rldsl.spec.errors import suggestion
 
 EXAMPLES = '.random(trials=16), .sobol(trials=16), .nevergrad("NGOpt", trials=16) or .asha(trials=16)'
@@ -19,6 +20,8 @@ COMMON_OPTIMIZERS = frozenset(
     {"NGOpt", "OnePlusOne", "TBPSA", "CMA", "TwoPointsDE", "DE", "PSO", "PortfolioDiscreteOnePlusOne", "RandomSearch"}
 )
 """Optimizers that are known without importing Nevergrad, which takes seconds; all of them take parallel trials."""
+MOST_TRIALS = 1_000_000
+"""Trials that a search may sample."""
 GRACE = 0.1
 """The least first rung of ASHA, as a fraction of the budget, unless `grace` is given."""
 
@@ -56,7 +59,7 @@ class GridSearch(Method, frozen=True):
 class Sampling(Method, frozen=True):
     """A method that samples a number of trials."""
 
-    trials: Count = Field(kw_only=False, default=16, description="Number of sampled trials")
+    trials: Annotated[Count, Le(MOST_TRIALS)] = Field(kw_only=False, default=16, description="Number of sampled trials")
     seed: Natural = Field(default=0, description="Seed of the sampler")
 
 
@@ -81,7 +84,9 @@ def _not_decreasing(seeds: tuple[int, ...]) -> tuple[int, ...]:
     return seeds
 
 
-SeedsPerRung: TypeAlias = Annotated[tuple[Count, ...], Field(min_length=1), AfterValidator(_not_decreasing)]
+SeedsPerRung: TypeAlias = Annotated[
+    tuple[Annotated[Count, Le(MOST_SEEDS)], ...], Field(min_length=1), AfterValidator(_not_decreasing)
+]
 
 
 class Asha(Sampling, frozen=True):
@@ -94,7 +99,7 @@ class Asha(Sampling, frozen=True):
     grace: Count | None = Field(
         default=None, description="Frames of the first rung; None: budget / eta^k, at least 10% of the budget"
     )
-    eta: Annotated[int, Strict(), Gt(1), BeforeValidator(whole)] = Field(
+    eta: Annotated[int, Strict(), Gt(1), Le(MOST_TRIALS), BeforeValidator(whole)] = Field(
         default=3, description="Reduction factor: one in eta trials is promoted at each rung"
     )
     seeds: SeedsPerRung = Field(

@@ -97,6 +97,10 @@ class DQN(OffPolicy, frozen=True):
         default=10.0, description="Maximum gradient norm; None: no clipping"
     )
 
+    @property
+    def unused(self) -> frozenset[str]:
+        return frozenset({"temperature" if self.explore == "epsilon" else "epsilon"})
+
 
 class SoftActorCritic(OffPolicy, frozen=True):
     """Settings shared by SAC and CrossQ: twin critics and an entropy coefficient."""

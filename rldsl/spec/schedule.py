@@ -36,6 +36,11 @@ class Schedule(Kind, frozen=True):
         """Values that include the smallest and the largest value of the schedule."""
         raise NotImplementedError
 
+    @property
+    def needs_budget(self) -> bool:
+        """Whether its value at a frame depends on the session's budget: then a session cannot be extended."""
+        return True
+
 
 class Constant(Schedule, frozen=True):
     """A constant. Fields store it as a plain number."""
@@ -45,6 +50,10 @@ class Constant(Schedule, frozen=True):
 
     def extremes(self) -> tuple[float, ...]:
         return (self.value,)
+
+    @property
+    def needs_budget(self) -> bool:
+        return False
 
 
 class Decay(Schedule, frozen=True):
@@ -59,6 +68,10 @@ class Decay(Schedule, frozen=True):
 
     def extremes(self) -> tuple[float, ...]:
         return (self.start, self.end)
+
+    @property
+    def needs_budget(self) -> bool:
+        return self.over is None or self.over < 1
 
 
 class Linear(Decay, frozen=True):
@@ -100,6 +113,10 @@ class Steps(Schedule, frozen=True):
 
     def extremes(self) -> tuple[float, ...]:
         return self.values
+
+    @property
+    def needs_budget(self) -> bool:
+        return False
 
 
 @dataclass(frozen=True)

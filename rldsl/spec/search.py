@@ -18,6 +18,7 @@ from rldsl.spec.axes import (
     LogUniform,
     Uniform,
     plain,
+    shown,
 )
 from rldsl.spec.base import Count, Flag, NoHash, Spec, Unique, unique
 from rldsl.spec.methods import (
@@ -59,6 +60,7 @@ __all__ = [
     "Uniform",
     "plain",
     "point_of",
+    "shown",
 ]
 
 Point: TypeAlias = dict[str, Any]

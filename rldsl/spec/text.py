@@ -14,7 +14,14 @@ _SECRET_NAME = re.compile(
 )
 _SECRET_VALUE = re.compile(
     r"\b(hf|ghp|gho|ghs|glpat|sk|xox[bap])[_-][A-Za-z0-9_-]{16,}|\bAKIA[A-Z0-9]{16}"
-    r"|BEGIN [A-Z ]*PRIVATE KEY|\w://[^/\s@]+:[^/\s@]+@"
+    r"|BEGIN [A-Z ]*PRIVATE KEY|\w://[^/\s@]+:[^/\s@]+@|\w://[^/\s@:$]{16,}@"
+)
+_LOGIN = re.compile(
+    r"\b(?:wandb|comet|neptune|kaggle|hf|huggingface-cli)\b[^;&|]*\blogin\b(?:\s+-{1,2}[\w-]+)*(?:\s+|=)[\"']?[^\s\"'$;&|<>-][^\s\"'$;&|]{7,}"
+)
+"""`wandb login KEY`; not `wandb login`, nor `wandb login $WANDB_API_KEY`."""
+_SECRET_OPTION = re.compile(
+    r"\s--?[\w-]*(?:token|passw(?:or)?d|secret|api-?key)[\w-]*[=\s]+[\"']?[^\s\"'$-]", re.IGNORECASE
 )
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=[\"']?[^\s\"'$]")
 
@@ -37,7 +44,7 @@ def looks_secret(name: str, value: str) -> bool:
 
 def _public_line(line: str) -> str:
     assigns_secret = any(looks_secret(name, "") for name in _ASSIGNMENT.findall(line))
-    if assigns_secret or looks_secret("", line):
+    if assigns_secret or looks_secret("", line) or _LOGIN.search(line) or _SECRET_OPTION.search(line):
         raise PydanticCustomError("secret", "looks like a secret: pass a variable by its name instead")
     return line
 
@@ -56,6 +63,10 @@ Word: TypeAlias = Annotated[str, matching(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]*", "le
 """The name of a partition, an account or a region, without characters that a shell would interpret."""
 Line: TypeAlias = Annotated[str, matching(_LINE, "one line")]
 """Any text without a line break."""
+ProjectPath: TypeAlias = Annotated[
+    str, matching(r"(?!/)(?!(?:.*/)?\.\.(?:/|$))[^\x00-\x1f\x7f]+", "a path or pattern below the project, without ..")
+]
+"""Files of the project, for `Path.glob`."""
 VariableName: TypeAlias = Annotated[str, matching(r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable")]
 ShellLine: TypeAlias = Annotated[Line, AfterValidator(_public_line)]
 """A shell command. Secrets are rejected because the line is written into the job's script."""

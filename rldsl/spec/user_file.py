@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +21,15 @@ def load_user_file(file: Path, name: str | None = None, *, search_path: bool = T
     """
     if not file.is_file():
         raise SpecError(f"there is no file {file}")
+    if file.suffix != ".py":  # data, such as a plan, is never run
+        raise SpecError(f"{file} is not a Python file; a saved plan is run with --plan {shlex.quote(str(file))}")
+    try:
+        code = compile(file.read_bytes(), str(file), "exec")
+    except OSError as error:
+        raise SpecError(f"cannot read {file}: {(error.strerror or str(error)).lower()}") from None
+    except (SyntaxError, ValueError) as error:
+        line = error.lineno if isinstance(error, SyntaxError) and error.lineno else 1
+        raise SpecError(str(error.args[0] if error.args else error), f"{file}:{line}") from None
     module = ModuleType(name or _module_name(file))
     module.__file__ = str(file)
     if search_path and (folder := str(file.resolve().parent)) not in sys.path:
@@ -27,7 +37,7 @@ def load_user_file(file: Path, name: str | None = None, *, search_path: bool = T
     real_main = sys.modules.get(MAIN)
     sys.modules[module.__name__] = module
     try:
-        exec(compile(file.read_bytes(), str(file), "exec"), vars(module))  # noqa: S102 (the file is the user's own)
+        exec(code, vars(module))  # noqa: S102 (the file is the user's own)
     finally:
         if module.__name__ == MAIN and real_main is not None:
             sys.modules[MAIN] = real_main

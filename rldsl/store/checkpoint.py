@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +29,7 @@ SCHEMA = 2
 
 TEMPORARY = ".tmp-"
 OLD = ".old"
+ASIDE = ".damaged"
 FRAME_NAME = re.compile(r"(\d{12,})(\.old)?")
 
 
@@ -46,34 +47,54 @@ class _Damaged(Exception):
 
 
 def save_checkpoint(
-    directory: Path, frame: int, state: Mapping[str, Any], *, tag: str | None = None, keep: int = 2
+    directory: Path,
+    frame: int,
+    state: Mapping[str, Any],
+    *,
+    tag: str | None = None,
+    keep: int = 2,
+    verify: Callable[[], None] = lambda: None,
 ) -> Path:
     """Saves `state` durably: once this returns, the checkpoint survives a power failure.
 
     The last `keep` untagged checkpoints are kept, including this one. Later frames are removed: they were damaged, or
     training would not have resumed from an earlier one. A tagged checkpoint replaces the one with the same tag and
-    must not contain rings, which are too large to be copied.
+    must not contain rings, which are too large to be copied. `verify` is called before anything that exists is changed.
     """
     rings: dict[str, AppendOnlyRing] = {}
     tree, arrays = split_state(state, rings if tag is None else None)
-    final = directory / (tag or f"{frame:012d}")
+    written: dict[str, Saved] = {}
+
+    def fill(temporary: Path) -> None:
+        written.update({name: _write_segments(temporary, name, rows) for name, rows in rings.items()})
+        _write_content(temporary, {"schema": SCHEMA, "frame": frame, "state": tree}, arrays, written)
+
+    final = put_checkpoint(directory, tag or f"{frame:012d}", fill, verify, keep)
+    for name, rows in rings.items():
+        rows.saved.clear()
+        rows.saved.update(without_newest(_moved(written[name], final)))
+    return final
+
+
+def put_checkpoint(
+    directory: Path, name: str, fill: Callable[[Path], None], verify: Callable[[], None], keep: int = 2
+) -> Path:
+    """Puts a checkpoint into its place once `fill` has written it to a temporary directory; see `save_checkpoint`."""
+    final = directory / name
     with writing(final):
         directory.mkdir(parents=True, exist_ok=True)
         _remove_leftovers(directory)
-        temporary = directory / f"{TEMPORARY}{final.name}-{os.getpid()}"
+        temporary = directory / f"{TEMPORARY}{name}-{os.getpid()}"
         try:
             temporary.mkdir()
-            written = {name: _write_segments(temporary, name, rows) for name, rows in rings.items()}
-            _write_content(temporary, {"schema": SCHEMA, "frame": frame, "state": tree}, arrays, written)
+            fill(temporary)
+            verify()
             _put(temporary, final)
         except BaseException:
             _remove(temporary)
             raise
-        for name, rows in rings.items():
-            rows.saved.clear()
-            rows.saved.update(without_newest(_moved(written[name], final)))
-        if tag is None:
-            _prune(directory, frame, keep)
+        if FRAME_NAME.fullmatch(name):
+            _prune(directory, _frame_of(final), keep)
     return final
 
 
@@ -104,6 +125,38 @@ def load_checkpoint(
     if damaged:
         raise CheckpointDamaged(f"no checkpoint in {directory} can be loaded: {'; '.join(damaged)}")
     return None
+
+
+def copy_checkpoint(source: Path, goal: Path, edit: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
+    """Copies a checkpoint whose state `edit` changes, given its tree and arrays (states.py); segments are linked."""
+    from safetensors.numpy import load_file
+
+    files = json.loads((source / MANIFEST).read_bytes())["files"]
+    document, arrays = json.loads((source / STATE).read_bytes()), load_file(source / ARRAYS)
+    edit(document["state"], arrays)
+    goal.mkdir()
+    for name in files.keys() - {ARRAYS, STATE}:
+        link(source / name, goal / name)
+    _write_arrays(goal / ARRAYS, arrays)
+    replace_json(goal / STATE, document)
+    changed = {name: _fingerprint(goal / name) for name in (ARRAYS, STATE)}
+    replace_json(goal / MANIFEST, {"schema": SCHEMA, "files": files | changed})
+
+
+def set_aside(directory: Path, tag: str) -> Path:
+    """Renames a damaged checkpoint, so that it blocks nothing and can still be looked at; returns its new path."""
+    aside = directory / f"{tag}{ASIDE}"
+    with writing(aside):
+        for path in _existing(directory / tag, directory / f"{tag}{OLD}"):
+            _remove(aside)
+            path.rename(aside)
+    return aside
+
+
+def checkpoint_path(directory: Path, frame: int) -> Path:
+    """The directory of the untagged checkpoint of a frame."""
+    found = [path for path in _numbered(directory) if _frame_of(path) == frame]
+    return found[0] if found else directory / f"{frame:012d}"
 
 
 def checkpoint_frames(directory: Path) -> list[int]:
@@ -243,8 +296,7 @@ def _numbered(directory: Path) -> list[Path]:
         names = [name for name in os.listdir(directory) if FRAME_NAME.fullmatch(name)]  # noqa: PTH208
     except (FileNotFoundError, NotADirectoryError):
         return []
-    paths = sorted(directory / name for name in names)
-    return sorted(paths, key=_frame_of, reverse=True)
+    return sorted(sorted(directory / name for name in names), key=_frame_of, reverse=True)
 
 
 def _frame_of(path: Path) -> int:

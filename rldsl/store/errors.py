@@ -8,11 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rldsl.spec.errors import one_line
+
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class StoreError(Exception):
-    """Base class of all errors of run directories."""
+    """Base class of all errors of run directories. Its text is one line, whatever is in the files that it is about."""
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class CannotWrite(StoreError):
@@ -41,6 +46,18 @@ class CheckpointOutdated(StoreError):
 
 class AlreadyRunning(StoreError):
     """Another process holds the session."""
+
+
+class RecordDamaged(StoreError):
+    """A `session.json` is not what was written."""
+
+
+class ClaimLost(StoreError):
+    """Another process has taken over the session that this one was writing to."""
+
+
+class OtherCode(StoreError):
+    """A session was started with other code than the present one."""
 
 
 class SessionNotFound(StoreError):

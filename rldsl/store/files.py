@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from rldsl.store.errors import writing
+from rldsl.store.errors import CannotWrite, writing
+
+PRIVATE = 0o600
+"""The mode of files that may contain code or commands."""
 
 
-def replace_bytes(path: Path, data: bytes, *, durable: bool = True) -> None:
+def replace_bytes(path: Path, data: bytes, *, durable: bool = True, mode: int = 0o666) -> None:
     """Replaces `path` by rename. If anything fails, the old file is unchanged and no temporary file remains."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
     with writing(path):
         try:
-            _write_file(temporary, data, durable)
+            _write_file(temporary, data, durable, mode)
             temporary.replace(path)
         except BaseException:
             with suppress(OSError):
@@ -28,12 +32,12 @@ def replace_bytes(path: Path, data: bytes, *, durable: bool = True) -> None:
             sync_directory(path.parent)
 
 
-def replace_text(path: Path, text: str, *, durable: bool = True) -> None:
-    replace_bytes(path, text.encode(), durable=durable)
+def replace_text(path: Path, text: str, *, durable: bool = True, mode: int = 0o666) -> None:
+    replace_bytes(path, text.encode(), durable=durable, mode=mode)
 
 
-def replace_json(path: Path, value: Any, *, durable: bool = True) -> None:
-    replace_text(path, json.dumps(value, indent=2) + "\n", durable=durable)
+def replace_json(path: Path, value: Any, *, durable: bool = True, mode: int = 0o666) -> None:
+    replace_text(path, json.dumps(value, indent=2) + "\n", durable=durable, mode=mode)
 
 
 def sync_directory(path: Path) -> None:
@@ -60,9 +64,15 @@ def append_line(path: Path, line: str, *, durable: bool = False) -> None:
     The file is opened and closed each time, because network filesystems show the line to other hosts on close.
     A partial line that a killed writer left at the end is cut off first.
     """
-    if "\n" in line:
-        raise ValueError(f"a line cannot contain a line break: {line!r}")
-    data = line.encode() + b"\n"
+    append_lines(path, [line], durable=durable)
+
+
+def append_lines(path: Path, lines: Sequence[str], *, durable: bool = False) -> None:
+    """Appends all of these lines or none; see `append_line`."""
+    for line in lines:
+        if "\n" in line:
+            raise ValueError(f"a line cannot contain a line break: {line!r}")
+    data = "".join(f"{line}\n" for line in lines).encode()
     with writing(path), _locked_for_append(path) as fd:
         size = _cut_half_line(fd)
         try:
@@ -76,6 +86,18 @@ def append_line(path: Path, line: str, *, durable: bool = False) -> None:
         sync_directory(path.parent)
 
 
+def open_log(path: Path) -> BinaryIO:
+    """Opens a log to append to it. A link is refused: in a directory that somebody else wrote, it may lead anywhere."""
+    try:
+        with writing(path):
+            fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    except CannotWrite as error:
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.ELOOP:
+            raise CannotWrite(f"cannot write {path}: it is a symbolic link, remove it") from None
+        raise
+    return os.fdopen(fd, "ab")
+
+
 class TailReader:
     """Reads the complete lines appended to a file since the last call.
 
@@ -85,6 +107,7 @@ class TailReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.restarted = False  # whether the last call found a new or shorter file and read it from the beginning
+        self.error: str | None = None  # why the file, which is there, could not be read by the last call
         self._offset = 0
         self._inode = 0
 
@@ -95,6 +118,7 @@ class TailReader:
         return [line.decode("utf-8", "replace") for line in data[:end].split(b"\n")[:-1]]
 
     def _read_rest(self) -> bytes:
+        self.error = None
         try:
             status = os.stat(self.path)  # noqa: PTH116 (called thousands of times a second)
             self._follow(status.st_ino, status.st_size)
@@ -102,6 +126,10 @@ class TailReader:
                 return b""
             return _read_from(self.path, self._offset, status.st_size - self._offset)
         except (FileNotFoundError, NotADirectoryError):
+            self._follow(0, 0)
+            return b""
+        except OSError as error:  # a directory, a file of another user, a link to itself
+            self.error = (error.strerror or str(error)).lower()
             self._follow(0, 0)
             return b""
 
@@ -122,8 +150,8 @@ def _read_from(path: Path, offset: int, size: int) -> bytes:
         os.close(fd)
 
 
-def _write_file(path: Path, data: bytes, durable: bool) -> None:
-    with path.open("xb") as file:
+def _write_file(path: Path, data: bytes, durable: bool, mode: int = 0o666) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(data)
         file.flush()
         if durable:
@@ -132,7 +160,7 @@ def _write_file(path: Path, data: bytes, durable: bool) -> None:
 
 @contextmanager
 def _locked_for_append(path: Path) -> Iterator[int]:
-    fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+    fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     try:
         with suppress(OSError):  # not every filesystem supports locks; a single writer needs none
             fcntl.flock(fd, fcntl.LOCK_EX)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rldsl.store.errors import WrongColumns, writing
-from rldsl.store.files import TailReader, append_line, sync_file
+from rldsl.store.errors import CheckpointDamaged, WrongColumns, writing
+from rldsl.store.files import TailReader, append_line, replace_bytes, sync_file
 
 Value = int | float | None
 Row = dict[str, Value]
@@ -20,7 +21,10 @@ TAIL = 4096  # bytes at the end of a file that usually contain its last row
 
 
 class MetricsWriter:
-    """Appends log points. Points up to the last frame of the file are skipped: a resumed session repeats them."""
+    """Appends log points. Points up to the last frame of the file are skipped: a resumed session repeats them.
+
+    It keeps what it has written, so that a checkpoint can store a copy: the file itself may be damaged meanwhile.
+    """
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
         self.path = path
@@ -30,6 +34,8 @@ class MetricsWriter:
             append_line(path, ",".join(self.columns))
         elif existing != self.columns:
             raise WrongColumns(f"{path} {_mismatch(existing, self.columns)}")
+        self._content = bytearray(_whole_lines(path))
+        self._sha256 = hashlib.sha256(self._content)
         last = last_row(path)
         self.last_frame = -1 if last is None else int(last[FRAME] or 0)
 
@@ -43,14 +49,76 @@ class MetricsWriter:
         if frame <= self.last_frame:
             return False
         cells = [str(int(frame)), *(_format(row[name]) for name in self.columns[1:])]
-        append_line(self.path, ",".join(cells))
+        line = ",".join(cells)
+        append_line(self.path, line)
+        data = line.encode() + b"\n"
+        self._content += data
+        self._sha256.update(data)
         self.last_frame = int(frame)
         return True
+
+    def fingerprint(self) -> dict[str, Any]:
+        """How many rows were written, and the digest of the file with them."""
+        return {"rows": self._content.count(b"\n") - 1, "sha256": self._sha256.hexdigest()}
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint stores: the fingerprint, and a copy of the file to restore it from."""
+        import numpy as np
+
+        return {**self.fingerprint(), "copy": np.frombuffer(bytes(self._content), np.uint8)}
 
     def sync(self) -> None:
         """Makes the rows survive a power failure. Call it before saving the checkpoint that refers to them."""
         with writing(self.path):
             sync_file(self.path)
+
+
+def restore_metrics(path: Path, saved: Mapping[str, Any] | None, frame: int) -> str | None:
+    """Gives a file the rows that it had at a checkpoint; returns a sentence if they had to be rebuilt from its copy.
+
+    `saved` is `MetricsWriter.state()` of the checkpoint of `frame`; None without a checkpoint, or if an earlier version
+    wrote it. Later rows are dropped: training computes them again.
+    """
+    present = path.read_bytes() if path.exists() else b""
+    trusted = _up_to(_whole_lines(path), frame) if saved is None else _saved_copy(saved, path, frame)
+    problem = None
+    if saved is not None and not present.startswith(trusted):
+        found = "was missing" if not path.exists() else "was empty" if not present else "was damaged"
+        rows = trusted.count(b"\n") - 1
+        problem = f"{path.name} {found}: restored {rows:,} rows from the checkpoint of frame {frame:,}"
+    if present != trusted:
+        replace_bytes(path, trusted)
+    return problem
+
+
+def _saved_copy(saved: Mapping[str, Any], path: Path, frame: int) -> bytes:
+    try:
+        copy = bytes(saved["copy"].tobytes())
+        if hashlib.sha256(copy).hexdigest() == saved["sha256"] and copy.count(b"\n") == saved["rows"] + 1:
+            return copy
+    except (KeyError, TypeError, AttributeError):
+        pass
+    raise CheckpointDamaged(f"the copy of {path} in the checkpoint of frame {frame:,} is damaged")
+
+
+def _up_to(content: bytes, frame: int) -> bytes:
+    """The header and the rows up to a frame; lines that cannot be read are kept, because readers report them."""
+    header, *lines = content.splitlines(keepends=True) or [b""]
+    return header + b"".join(line for line in lines if (_frame_of(line) or 0) <= frame)
+
+
+def _frame_of(line: bytes) -> int | None:
+    cell = line.partition(b",")[0]
+    return int(cell) if cell.isdigit() and len(cell) < 20 else None
+
+
+def _whole_lines(path: Path) -> bytes:
+    """The content of a file without an incomplete line at its end; empty if there is no file."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return b""
+    return content[: content.rfind(b"\n") + 1]
 
 
 class MetricsReader:
@@ -72,7 +140,8 @@ class MetricsReader:
             self.columns, self.malformed = [], 0
         if lines and not self.columns:
             self.columns = _split_header(lines.pop(0))
-        parsed = [_parse_row(line, len(self.columns)) for line in lines]
+        width = len(self.columns) if self.columns[:1] == [FRAME] else 0  # no row fits a damaged header
+        parsed = [_parse_row(line, width) for line in lines]
         self.malformed += parsed.count(None)
         return [dict(zip(self.columns, values, strict=True)) for values in parsed if values is not None]
 
@@ -83,6 +152,8 @@ def read_metrics(path: Path) -> dict[str, list[Value]]:
     if not header:
         return {}
     columns = _split_header(header)
+    if columns[0] != FRAME:
+        return {}
     rows = [cells for line in lines if len(cells := line.split(",")) == len(columns)]
     try:
         parsed = _parse_columns(rows, len(columns))
@@ -96,7 +167,7 @@ def last_row(path: Path) -> Row | None:
     """The last complete row, read from the end of the file."""
     try:
         file = path.open("rb", buffering=0)
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:
         return None
     with file:
         head = file.read(TAIL)
@@ -105,6 +176,8 @@ def last_row(path: Path) -> Row | None:
         if not line_break:
             return None
         columns, first = _split_header(header.decode("utf-8", "replace")), len(header) + 1
+        if columns[0] != FRAME:
+            return None
         window = TAIL
         while True:
             start = max(first, size - window)

@@ -1,159 +1,40 @@
 """A plan file: one JSON document, written one trial per line, so that plans of any size can be streamed.
 
-`read_plan` is the only reader. It verifies the schema version and that every trial still hashes to its id.
+`read_plan` is the only reader. It verifies the checksum, the schema version, and that every trial hashes to its id.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, Literal, TextIO, TypeVar
 
-from rldsl.spec.base import SCHEMA
-from rldsl.spec.budget import Target
-from rldsl.spec.errors import SpecError
+from pydantic import BaseModel, ValidationError
+from pydantic import Field as PydanticField
+
+from rldsl.spec.base import SCHEMA, Natural
+from rldsl.spec.errors import SpecError, from_validation
 from rldsl.spec.experiment import Trial
-from rldsl.spec.launcher import Launcher, Local
-from rldsl.spec.session import Override, Session, session_directory
+from rldsl.spec.json_text import parse_object
+from rldsl.spec.launcher import Local
 from rldsl.store.errors import StoreError, writing
+from rldsl.store.plan_parts import Part, Row
+
+Model = TypeVar("Model", bound=BaseModel)
 
 PLANS = ".plans"
 """The folder of frozen plans in a run directory."""
 FORMAT = "rldsl.plan"
 OPENING = ', "trials": [\n'
-CLOSING = "]}"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A trial of a plan, with its seeds and the settings in which it differs from the other trials."""
-
-    experiment: str
-    trial: Trial
-    id: str
-    seeds: tuple[int, ...]
-    differs: dict[str, Any]
-    target: Target | None
-    overrides: tuple[Override, ...]
-
-    def session(self, seed: int) -> Session:
-        """The session of a seed."""
-        return Session(
-            experiment=self.experiment, trial=self.trial, seed=seed, target=self.target, overrides=self.overrides
-        )
-
-    def sessions(self) -> Iterator[Session]:
-        """A session for each seed."""
-        return (self.session(seed) for seed in self.seeds)
-
-    def directory(self, seed: int) -> str:
-        """The directory of the session of a seed, relative to the run directory."""
-        return session_directory(self.trial.env.slug, self.trial.agent.kind, self.id, seed)
-
-    def data(self) -> dict[str, Any]:
-        """The row in a plan file."""
-        return {
-            "experiment": self.experiment,
-            "id": self.id,
-            "differs": self.differs,
-            "seeds": list(self.seeds),
-            "spec": self.trial.data(),
-        }
-
-
-@dataclass(frozen=True)
-class RungCost:
-    """A rung of a search and the trials that are expected to reach it."""
-
-    frames: int
-    seeds: int
-    trials: float
-    cost: int
-    """Frames that these trials train to come here from the rung below."""
-
-
-@dataclass(frozen=True)
-class StageCost:
-    """A later stage of a staged search: all its trials train to the end."""
-
-    name: str
-    trials: int
-    seeds: int
-    frames: int
-    """Frames of all its sessions."""
-
-
-@dataclass(frozen=True)
-class SearchCost:
-    """The size of a sampled search."""
-
-    axes: tuple[str, ...]
-    """Paths of the sampled axes; zipped ones by their first path."""
-    samples: int
-    total: int | None
-    """Frames if every trial trains to the end with all seeds; None if trials differ in their frames."""
-    rungs: tuple[RungCost, ...] = ()
-    stages: tuple[StageCost, ...] = ()
-    """The stages after it; their frames are not part of `total` and `expected`."""
-
-    @property
-    def expected(self) -> int | None:
-        """Frames that are expected to be trained."""
-        return sum(rung.cost for rung in self.rungs) if self.rungs else self.total
-
-    def data(self) -> dict[str, Any]:
-        """The cost in a plan file."""
-        return {**asdict(self), "expected": self.expected}
-
-    @classmethod
-    def of(cls, data: dict[str, Any]) -> SearchCost:
-        """The cost that a plan file holds."""
-        rungs = tuple(RungCost(**rung) for rung in data["rungs"])
-        stages = tuple(StageCost(**stage) for stage in data["stages"])
-        return cls(tuple(data["axes"]), data["samples"], data["total"], rungs, stages)
-
-
-@dataclass(frozen=True)
-class Part:
-    """An experiment of a plan: what all its trials have in common."""
-
-    name: str
-    trials: int
-    seeds: int
-    frames: int
-    search: str | None
-    adaptive: bool
-    target: Target | None
-    overrides: tuple[Override, ...]
-    work: str | None
-    """Gradient steps and memory of a session, which its spec does not show."""
-    launcher: Launcher = field(default_factory=Local)
-    cost: SearchCost | None = None
-    """Of a sampled search."""
-
-    @property
-    def sessions(self) -> int:
-        return self.trials * self.seeds
-
-    def data(self) -> dict[str, Any]:
-        """The experiment in a plan file."""
-        return {
-            "name": self.name,
-            "trials": self.trials,
-            "seeds": self.seeds,
-            "frames": self.frames,
-            "search": self.search,
-            "adaptive": self.adaptive,
-            "target": self.target.data() if self.target else None,
-            "overrides": [override.data() for override in self.overrides],
-            "work": self.work,
-            "launcher": self.launcher.data(),
-            "cost": self.cost.data() if self.cost else None,
-        }
+CLOSING = re.compile(rb'\], "sha256": "([0-9a-f]{64})"\}\n\Z')
+LONGEST_CLOSING = 100
+BLOCK = 1 << 20
 
 
 def plan_header(parts: Iterable[Part]) -> dict[str, Any]:
@@ -162,13 +43,21 @@ def plan_header(parts: Iterable[Part]) -> dict[str, Any]:
 
 
 def write_plan(out: TextIO, header: Mapping[str, Any], trials: Iterable[Mapping[str, Any]]) -> None:
-    """Writes the document to an open stream, a trial at a time."""
-    out.write(json.dumps({"format": FORMAT, **header}).removesuffix("}") + OPENING)
+    """Writes the document to an open stream, a trial at a time, and then the checksum of what it wrote."""
+    digest = hashlib.sha256()
+    for text in _document(header, trials):
+        out.write(text)
+        digest.update(text.encode())
+    out.write(f'], "sha256": "{digest.hexdigest()}"}}\n')
+
+
+def _document(header: Mapping[str, Any], trials: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    yield json.dumps({"format": FORMAT, **header}).removesuffix("}") + OPENING
     separator = ""
     for trial in trials:
-        out.write(separator + json.dumps(trial))
+        yield separator + json.dumps(trial)
         separator = ",\n"
-    out.write(f"\n{CLOSING}\n")
+    yield "\n"
 
 
 def save_plan(path: Path, header: Mapping[str, Any], trials: Iterable[Mapping[str, Any]]) -> None:
@@ -187,103 +76,132 @@ def save_plan(path: Path, header: Mapping[str, Any], trials: Iterable[Mapping[st
             raise
 
 
+class _Header(BaseModel, frozen=True):
+    """A plan file without its trials."""
+
+    format: Literal["rldsl.plan"]
+    schema_: int = PydanticField(alias="schema")
+    experiments: tuple[Part, ...]
+
+
+class _Trial(BaseModel, frozen=True):
+    """A trial in a plan file."""
+
+    experiment: str
+    id: str
+    differs: dict[str, Any]
+    seeds: tuple[Natural, ...]
+    spec: dict[str, Any]
+
+
 @dataclass(frozen=True)
 class PlanFile:
-    """An open plan file, of the schema version of this package."""
+    """An open plan file, of the schema version of this package, with the right checksum."""
 
     path: Path
-    header: dict[str, Any]
+    experiments: Mapping[str, Part]
+    trials: Callable[[], Iterable[dict[str, Any]]]
 
     def parts(self) -> tuple[Part, ...]:
         """The experiments of the plan."""
-        with _well_formed(self.path):
-            return tuple(_part(data) for data in self.header["experiments"])
+        return tuple(self.experiments.values())
 
     def rows(self, only: Collection[str] | None = None) -> Iterator[Row]:
         """The trials one at a time, each verified as it is read; trials whose id is not in `only` are skipped."""
-        with _well_formed(self.path):
-            shared = {data["name"]: _shared(data) for data in self.header["experiments"]}
-        for data in _read_document(self.path)[1]:
-            with _well_formed(self.path):
-                if only is None or data["id"] in only:
-                    yield _row(self.path, data, *shared[data["experiment"]])
+        for data in self.trials():
+            if only is None or data.get("id") in only:
+                yield self._row(_valid(self.path, _Trial, data))
+
+    def _row(self, data: _Trial) -> Row:
+        trial = Trial.parse(data.spec, root=f"{self.path}, trial {data.id}")
+        if trial.id != data.id:
+            raise SpecError(f"{self.path}: trial {data.id} was changed by hand, it is {trial.id} now")
+        part = self.experiments.get(data.experiment)
+        if part is None:
+            raise StoreError(f"the plan {self.path} is damaged: it has no experiment {data.experiment!r}")
+        return Row(data.experiment, trial, trial.id, data.seeds, data.differs, part.target, part.overrides)
 
 
-def read_plan(path: Path) -> PlanFile:
-    """Opens a plan file; refuses one of another schema version."""
-    header, _ = _read_document(path)
-    if header.get("schema") != SCHEMA:
-        raise SpecError(
-            f"the plan {path} has schema {header.get('schema')}, this version has {SCHEMA}: make a new plan"
-        )
-    return PlanFile(path, header)
+def read_plan(path: Path, *, launchers: bool = True) -> PlanFile:
+    """Opens a plan file; refuses one that was changed since it was written, and one of another schema version.
 
-
-def _part(data: dict[str, Any]) -> Part:
-    target, overrides = _shared(data)
-    launcher = Launcher.parse(data.get("launcher") or "local")
-    cost = SearchCost.of(data["cost"]) if data.get("cost") else None
-    return Part(**{**data, "target": target, "overrides": overrides, "launcher": launcher, "cost": cost})
-
-
-def _shared(data: dict[str, Any]) -> tuple[Target | None, tuple[Override, ...]]:
-    """What the sessions of an experiment have in common, beside their trials."""
-    target = Target.parse(data["target"]) if data["target"] else None
-    return target, tuple(Override.parse(one) for one in data["overrides"])
-
-
-def _row(path: Path, data: dict[str, Any], target: Target | None, overrides: tuple[Override, ...]) -> Row:
-    trial = Trial.parse(data["spec"], root=f"{path}, trial {data['id']}")
-    if trial.id != data["id"]:
-        raise SpecError(f"{path}: trial {data['id']} was changed by hand, it is {trial.id} now")
-    seeds = tuple(data["seeds"])
-    if not all(type(seed) is int and seed >= 0 for seed in seeds):
-        raise TypeError(f"seeds {data['seeds']}")
-    return Row(data["experiment"], trial, trial.id, seeds, dict(data["differs"]), target, overrides)
-
-
-@contextmanager
-def _well_formed(path: Path) -> Iterator[None]:
-    """Fields that are missing or of another type are one sentence."""
+    Without `launchers`, those of the plan need not be known: a worker does not import the profile of a user's own.
+    """
     try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise StoreError(f"the plan {path} is damaged: {type(error).__name__} {error}") from error
-
-
-def _read_document(path: Path) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
-    """The header, and the trials as they are in the file."""
-    try:
-        with path.open() as file:
+        with path.open("rb") as file:
             first = file.readline()
-        if first.endswith(OPENING):
-            return _checked(path, _parsed(path, first + CLOSING)), _streamed(path)
-        whole = _checked(path, _parsed(path, path.read_text()))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not text"
-        raise StoreError(f"cannot read the plan {path}: {str(reason).lower()}") from error
-    return whole, iter(whole["trials"])
+            streamed = first.endswith(OPENING.encode())
+            if streamed:
+                _refuse_changed(path, file)
+    except OSError as error:
+        raise StoreError(f"cannot read the plan {path}: {(error.strerror or str(error)).lower()}") from error
+    header, trials = (_parsed(path, first + b"]}"), lambda: _streamed(path)) if streamed else _laid_out_anew(path)
+    if header.get("format") == FORMAT and header.get("schema") != SCHEMA:
+        schema = str(header.get("schema"))[:20]
+        raise SpecError(f"the plan {path} has schema {schema}, this version has {SCHEMA}: make a new plan")
+    if not launchers and isinstance(header.get("experiments"), list):
+        known = [{**one, "launcher": Local().data()} for one in header["experiments"] if isinstance(one, dict)]
+        header = {**header, "experiments": known}
+    experiments = _valid(path, _Header, header).experiments
+    return PlanFile(path, {part.name: part for part in experiments}, trials)
+
+
+def _refuse_changed(path: Path, file: BinaryIO) -> None:
+    """Compares a plan file, as `write_plan` writes it, with its checksum."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - LONGEST_CLOSING))
+    closing = CLOSING.search(file.read())
+    if closing is None:
+        raise StoreError(f"the plan {path} is cut short, or has no checksum: make it again with `plan --out FILE`")
+    file.seek(0)
+    digest, left = hashlib.sha256(), size - len(closing[0])
+    while left > 0 and (block := file.read(min(left, BLOCK))):
+        digest.update(block)
+        left -= len(block)
+    if digest.hexdigest() != closing[1].decode():
+        raise _changed(path)
+
+
+def _laid_out_anew(path: Path) -> tuple[dict[str, Any], Callable[[], Iterable[dict[str, Any]]]]:
+    """The header and trials of a plan that was formatted by another program: the same content, in another layout."""
+    document = _parsed(path, path.read_bytes())
+    trials, checksum = document.pop("trials", None), document.pop("sha256", None)
+    if document.get("format") != FORMAT or not isinstance(trials, list):
+        raise StoreError(f"{path} is not a plan: `plan --out FILE` writes one")
+    header = {name: value for name, value in document.items() if name != "format"}
+    digest = hashlib.sha256("".join(_document(header, trials)).encode())
+    if digest.hexdigest() != checksum or not all(isinstance(one, dict) for one in trials):
+        raise _changed(path)
+    return document, lambda: trials
+
+
+def _changed(path: Path) -> StoreError:
+    return StoreError(f"the plan {path} was changed by hand or damaged: its checksum does not fit, make a new one")
 
 
 def _streamed(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(errors="replace") as file:
-        next(file)
+    with path.open("rb") as file:
+        next(file, None)
         for line in file:
-            if line.strip() == CLOSING:
+            if line.startswith(b"]"):
                 return
-            yield _parsed(path, line.rstrip().removesuffix(","))
-    raise StoreError(f"the plan {path} is cut short")
+            if line.strip():
+                yield _parsed(path, line.rstrip().removesuffix(b","))
 
 
-def _parsed(path: Path, text: str) -> dict[str, Any]:
+def _parsed(path: Path, text: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(text)
+        return parse_object(text)
     except ValueError as error:
-        raise StoreError(f"{path} is not a plan: {error}") from error
-    return value if isinstance(value, dict) else {}
+        raise StoreError(f"{path} is not a plan: {str(error)[:200]}") from error
 
 
-def _checked(path: Path, document: dict[str, Any]) -> dict[str, Any]:
-    if document.get("format") != FORMAT or not isinstance(document.get("trials"), list):
-        raise StoreError(f"{path} is not a plan: `plan --out FILE` writes one")
-    return document
+def _valid(path: Path, model: type[Model], data: Any) -> Model:
+    """Fields that are missing or of another type are one sentence."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        problem = from_validation(error, model, "").partition(";")[0]
+        raise StoreError(f"the plan {path} is damaged: {problem}") from None
+    except RecursionError:
+        raise StoreError(f"the plan {path} is damaged: it is nested too deeply") from None

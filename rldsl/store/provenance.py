@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
 import shutil
@@ -13,19 +12,29 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rldsl.spec.json_text import parse_object
 from rldsl.store import layout
-from rldsl.store.files import replace_json, replace_text
+from rldsl.store.code_version import CodeVersion
+from rldsl.store.files import PRIVATE, replace_json, replace_text
 from rldsl.store.processes import host_name
 from rldsl.store.scrub import scrub_command, scrub_text
 from rldsl.store.worktree import Worktree, read_worktree
 
 SCHEMA = 1
+SECTIONS = frozenset({"code", "packages", "hardware"})
+"""Facts that are objects themselves."""
 VOLATILE = frozenset({"command", "time", "pid"})  # differs between two runs of the same code on the same machine
 
 
 class Provenance(NamedTuple):
     facts: dict[str, Any]
     diff: str  # uncommitted changes; empty for a clean worktree
+
+    def with_code(self, version: CodeVersion | None) -> Provenance:
+        """The provenance of a session that depends on this version of the code."""
+        if version is None:
+            return self
+        return self._replace(facts={**self.facts, "code": {**self.facts.get("code", {}), **version.facts()}})
 
 
 class Difference(NamedTuple):
@@ -65,20 +74,20 @@ def write_provenance(directory: Path, provenance: Provenance) -> Path | None:
         return None
     diff = directory / layout.diff_name(number)
     if provenance.diff:
-        replace_text(diff, provenance.diff)
+        replace_text(diff, provenance.diff, mode=PRIVATE)
     else:
         diff.unlink(missing_ok=True)  # left by a process that was killed before it wrote its provenance
-    replace_json(path, provenance.facts)
+    replace_json(path, provenance.facts, mode=PRIVATE)
     return path
 
 
 def read_provenance(path: Path) -> dict[str, Any]:
     """The facts in a file; empty if it cannot be read."""
     try:
-        facts = json.loads(path.read_bytes())
+        facts = parse_object(path.read_bytes())
     except (OSError, ValueError):
         return {}
-    return facts if isinstance(facts, dict) else {}
+    return {name: value for name, value in facts.items() if name not in SECTIONS or isinstance(value, dict)}
 
 
 def newest_provenance(directory: Path) -> dict[str, Any]:
@@ -102,13 +111,15 @@ def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
 
 def packages() -> dict[str, str]:
     """Versions of all installed distributions; if a name occurs twice, the one that would be imported."""
+    from email import message_from_string
     from importlib.metadata import distributions
 
     found: dict[str, str] = {}
     for distribution in distributions():
-        metadata = distribution.metadata
-        if metadata is not None and metadata["Name"]:
-            found.setdefault(metadata["Name"].lower(), metadata["Version"])
+        text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
+        header = message_from_string(text.partition("\n\n")[0])  # without the description, which takes long to parse
+        if header["Name"]:
+            found.setdefault(header["Name"].lower(), header["Version"])
     return dict(sorted(found.items()))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-HIDDEN = "***"
+from rldsl.store.secrets import HIDDEN, hide_secrets
 
 _SENSITIVE = r"(?:token|password|passwd|secret|credential|key)"
 _NAMED_VALUE = re.compile(rf"({_SENSITIVE}[^=:]*[=:]).*", re.IGNORECASE | re.DOTALL)
@@ -15,8 +15,8 @@ _URL_LOGIN = re.compile(r"(\w://)[^/\s@\"']+@")
 
 
 def scrub_text(text: str) -> str:
-    """Hides Hugging Face tokens and credentials in URLs."""
-    return _URL_LOGIN.sub(rf"\1{HIDDEN}@", _HUB_TOKEN.sub(HIDDEN, text))
+    """Hides keys, tokens of well-known services and credentials in URLs."""
+    return _URL_LOGIN.sub(rf"\1{HIDDEN}@", _HUB_TOKEN.sub(HIDDEN, hide_secrets(text)))
 
 
 def scrub_command(command: Sequence[str]) -> list[str]:

@@ -17,8 +17,9 @@ from typing import Any
 
 from rldsl.spec.base import SCHEMA
 from rldsl.spec.experiment import Experiment
+from rldsl.spec.json_text import parse_object
 from rldsl.spec.session import Override
-from rldsl.store.claim import hold, is_held, read_heartbeat
+from rldsl.store.claim import Claim, hold, is_held, read_heartbeat
 from rldsl.store.errors import AlreadyRunning, StoreError, writing
 from rldsl.store.files import TailReader, replace_json
 from rldsl.store.journal import Event, Garbage, Journal, parse_event
@@ -36,8 +37,11 @@ class SearchDir:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.journal = Journal(path / JOURNAL)
+        self._claim: Claim | None = None
         self._tail = TailReader(self.journal.path)
         self._events: list[Event] = []
+        self.unreadable = 0
+        """Lines of the journal that are damaged, as far as it was read."""
 
     def __repr__(self) -> str:
         return f"SearchDir({str(self.path)!r})"
@@ -79,12 +83,10 @@ class SearchDir:
     def read_record(self) -> dict[str, Any]:
         """The content of `search.json`."""
         try:
-            record = json.loads((self.path / SEARCH).read_bytes())
+            return parse_object((self.path / SEARCH).read_bytes())
         except (OSError, ValueError) as error:
-            raise StoreError(f"{self.path / SEARCH} cannot be read: {error}") from error
-        if not isinstance(record, dict):
-            raise StoreError(f"{self.path / SEARCH} does not describe a search")
-        return record
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise StoreError(f"{self.path / SEARCH} cannot be read: {reason}") from error
 
     def experiment(self) -> Experiment:
         """The experiment that is searched."""
@@ -95,18 +97,32 @@ class SearchDir:
 
     def overrides(self) -> tuple[Override, ...]:
         """The overrides that the experiment was searched with."""
-        return tuple(Override.parse(one) for one in self.read_record().get("overrides", ()))
+        given = self.read_record().get("overrides", [])
+        if not isinstance(given, list):
+            raise StoreError(f"{self.path / SEARCH} is damaged: its overrides are no list")
+        return tuple(Override.parse(one) for one in given)
 
     def events(self) -> Sequence[Event]:
         """All events so far, in order; lines that are not events are skipped."""
         parsed = [parse_event(line) for line in self._tail.read_new()]
         if self._tail.restarted:
-            self._events = []
+            self._events, self.unreadable = [], 0
+        self.unreadable += sum(isinstance(event, Garbage) for event in parsed)
         self._events.extend(event for event in parsed if not isinstance(event, Garbage))
         return self._events
 
+    def refuse_damage(self) -> None:
+        """Raises StoreError if events are lost: what a search does next is a function of all of them."""
+        self.events()
+        if self.unreadable:
+            lines = f"{self.unreadable:,} damaged line{'' if self.unreadable == 1 else 's'}"
+            advice = "remove it to decide again; sessions that are done are not trained again"
+            raise StoreError(f"{self.journal.path} has {lines}: {advice}")
+
     def append(self, event: str, **facts: Any) -> None:
         """Returns once the event is on the disk. Only the process that holds the claim may append."""
+        if self._claim is not None:
+            self._claim.verify()
         self.journal.append(event, **facts)
 
     @contextmanager
@@ -116,7 +132,7 @@ class SearchDir:
             self.path.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
             try:
-                stack.enter_context(hold(self.path / LOCK, self.path / ALIVE))
+                self._claim = stack.enter_context(hold(self.path / LOCK, self.path / ALIVE))
             except AlreadyRunning:
                 beat = read_heartbeat(self.path / ALIVE) or {}
                 where = f"on {beat['host']} as process {beat.get('pid')}" if "host" in beat else "in another process"

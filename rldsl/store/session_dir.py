@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, Field, ValidationError
+
+from rldsl.spec.base import Natural
+from rldsl.spec.budget import Target
+from rldsl.spec.errors import from_validation
+from rldsl.spec.experiment import Name
+from rldsl.spec.json_text import parse_object
 from rldsl.spec.session import session_id
 from rldsl.store import layout
-from rldsl.store.claim import hold, is_held
-from rldsl.store.errors import CannotWrite, StoreError, cannot_write
+from rldsl.store.claim import NO_PATIENCE, Claim, Patience, hold, is_held
+from rldsl.store.errors import CannotWrite, RecordDamaged, StoreError, cannot_write
 from rldsl.store.files import replace_json, replace_text
-from rldsl.store.journal import Journal, fold, read_journal
+from rldsl.store.journal import STATUSES, Garbage, Journal, JournalReader, printable, read_journal
+from rldsl.store.processes import start_time
 from rldsl.store.session_state import SessionState, State
+
+DIGEST = "digest"
+"""The field of `session.json` with the SHA-256 of all others; earlier versions did not write it."""
+_TEMPORARY = re.compile(r"[.-](\d{1,9})-[0-9a-f]{8}\.tmp$")
+"""A file that is about to replace another one, with the pid of its writer."""
+GONE = "its process ended without a word: it was killed, or its machine went down"
+
+
+class _Recorded(BaseModel, frozen=True):
+    """What is read of a `session.json` without parsing the settings in it."""
+
+    experiment: Name = "?"
+    agent: str = "?"
+    env: str = "?"
+    frames: Natural = 0
+    target: Target | None = None
+    trial: dict[str, Any] = {}
+    schema_: int | None = Field(default=None, alias="schema")
 
 
 class SessionDir:
@@ -46,7 +75,7 @@ class SessionDir:
         with _undone_on_failure(runs, made.path):
             made.path.mkdir(parents=True, exist_ok=True)
             replace_text(made.config, config_gin, durable=durable)
-            replace_json(made.session, dict(session), durable=durable)
+            replace_json(made.session, with_digest(session), durable=durable)
         Journal(made.journal.path, durable).append("created")
         return made
 
@@ -103,51 +132,101 @@ class SessionDir:
         return session_id(self.trial, self.seed)
 
     def exists(self) -> bool:
-        return self.session.exists()
+        return os.path.exists(self.session)  # noqa: PTH110 (never raises, whatever the name is)
 
     def read_session(self) -> dict[str, Any]:
-        """What this session is, as its creator gave it."""
-        try:
-            session = json.loads(self.session.read_bytes())
-        except (OSError, ValueError) as error:
-            raise StoreError(f"{self.session} cannot be read: {error}") from error
-        if not isinstance(session, dict):
-            raise StoreError(f"{self.session} does not hold a session")
-        return session
+        """What this session is, as its creator gave it. `Session.from_record` verifies the settings in it."""
+        return self._read()[0]
 
-    def claim(self) -> AbstractContextManager[None]:
+    def _read(self) -> tuple[dict[str, Any], _Recorded]:
+        try:
+            session = parse_object(self.session.read_bytes())
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise RecordDamaged(f"{self.session} cannot be read: {reason}") from error
+        if (digest := session.pop(DIGEST, None)) is not None and with_digest(session)[DIGEST] != digest:
+            raise RecordDamaged(f"{self.session} was changed: its digest does not fit it")
+        if self.trial is not None and self.seed is not None and session.get("id", self.id) != self.id:
+            raise StoreError(f"{self.session} belongs to another session: {str(session['id'])[:40]!r}")
+        try:
+            return session, _Recorded.model_validate(session)
+        except ValidationError as error:
+            reason = from_validation(error, _Recorded, "").partition(";")[0]
+            raise RecordDamaged(f"{self.session} is damaged: {reason}") from error
+
+    def repair_session(self, session: Mapping[str, Any]) -> None:
+        """Writes a damaged `session.json` again, from the plan that the session is trained from."""
+        try:
+            self.read_session()
+        except RecordDamaged as error:
+            replace_json(self.session, with_digest(session))
+            self.journal.append("fallback", reason=f"{error}; written again from the plan")
+
+    def claim(self, patience: Patience = NO_PATIENCE) -> AbstractContextManager[Claim]:
         """Holds the session for this process; raises AlreadyRunning if another has it."""
-        return hold(self.lock, self.alive)
+        return hold(self.lock, self.alive, patience)
+
+    def remove_leftovers(self) -> None:
+        """Removes temporary files of writers that were killed; called by the process that holds the session."""
+        for path in self.path.glob(".*.tmp"):
+            match = _TEMPORARY.search(path.name)
+            if match is not None and start_time(int(match[1])) is None:
+                with suppress(OSError):
+                    path.unlink()
+
+    def record_crash(self, pid: int, reason: str) -> None:
+        """Journals how a process of this session ended that could not do so itself; called by its parent."""
+        if not self.exists() or is_held(self.alive):
+            return
+        events = [one for one in read_journal(self.journal.path) if not isinstance(one, Garbage)]
+        last = next((one for one in reversed(events) if one["event"] in STATUSES), {"event": "created"})
+        if last["event"] in ("failed", "done", "paused") or (last["event"] == "started" and last.get("pid") != pid):
+            return
+        with suppress(CannotWrite):
+            self.journal.append("crashed", pid=pid, reason=reason)
 
     def state(self) -> State:
         return self.read_state().state
 
     def recorded(self) -> SessionState:
         """The session by its `session.json`, before any event; by the names of its directory if that is unreadable."""
+        recorded, damage = _Recorded(), None
         try:
-            record = self.read_session()
-        except StoreError:
-            record = {}
-        target, frames = record.get("target"), record.get("frames")
+            recorded = self._read()[1]
+        except StoreError as error:
+            damage = str(error)
         return SessionState(
-            experiment=str(record.get("experiment", "?")),
+            experiment=recorded.experiment,
             session=self.id,
             seed=self.seed or 0,
-            frames=frames if isinstance(frames, int) else 0,
-            target=target.get("score") if isinstance(target, dict) else None,
+            frames=recorded.frames,
+            target=recorded.target.score if recorded.target else None,
             directory=str(self.path),
+            damage=printable(damage),
         )
 
     def read_state(self, start: SessionState | None = None) -> SessionState:
         """`start` (without one, a blank state) after the events of the journal, joined with the heartbeat."""
         start = start or SessionState()
-        return self.with_heartbeat(fold(read_journal(self.journal.path), start)) if self.exists() else start
+        if not self.exists():
+            return start
+        reader = JournalReader(self.journal.path, start)
+        reader.read_new()
+        return self.with_heartbeat(reader.state)
 
     def with_heartbeat(self, state: SessionState) -> SessionState:
         """The state that a journal adds up to; `running` if a live process holds the session."""
-        if state.state in ("done", "failed") or not is_held(self.alive):
+        if state.state in ("done", "failed"):
             return state
+        if not is_held(self.alive):
+            return replace(state, reason=GONE) if state.status == "started" else state
         return replace(state, state="running", reason=None)
+
+
+def with_digest(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A session's record as it is written to `session.json`, with a digest of its other fields."""
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
+    return {**record, DIGEST: hashlib.sha256(text.encode()).hexdigest()}
 
 
 @contextmanager

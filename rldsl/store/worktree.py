@@ -9,9 +9,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from rldsl.store.secrets import secret_name
+
 FROZEN = ".worktree.json"
 """File in a frozen copy of the code that describes the worktree it was copied from."""
-SOURCE_SUFFIXES = frozenset({".py", ".pyi", ".gin", ".toml", ".cfg", ".yaml", ".yml", ".sh"})
 MOST_BYTES = 1_000_000
 TIMEOUT = 10.0
 
@@ -24,7 +25,11 @@ class Worktree(NamedTuple):
 
 
 def read_worktree(cwd: Path, sources: Sequence[Path] = ()) -> Worktree:
-    """The worktree around `cwd`. Untracked `sources`, and those outside the repository, are added to the diff."""
+    """The worktree around `cwd`. Untracked `sources`, and those outside the repository, are added to the diff.
+
+    `sources` are the experiment file and the modules that it imports. No other untracked file is in the diff, and no
+    file that has the name of a secret.
+    """
     if (frozen := _frozen(cwd.resolve())) is not None:
         return frozen
     top = _git(cwd, "rev-parse", "--show-toplevel")
@@ -33,6 +38,13 @@ def read_worktree(cwd: Path, sources: Sequence[Path] = ()) -> Worktree:
     root = Path(top.strip())
     sha, branch = _git(root, "rev-parse", "--verify", "HEAD"), _git(root, "symbolic-ref", "--short", "HEAD")
     return Worktree(root, sha and sha.strip(), branch and branch.strip(), _diff(root, sha is not None, sources))
+
+
+def project_root(file: Path) -> Path:
+    """The root of the repository that contains a file; without one, the directory of the file."""
+    folder = file.resolve().parent
+    top = _git(folder, "rev-parse", "--show-toplevel")
+    return Path(top.strip()) if top else folder
 
 
 def frozen_text(tree: Worktree) -> str:
@@ -53,19 +65,22 @@ def _frozen(cwd: Path) -> Worktree | None:
 
 def _diff(root: Path, has_commit: bool, sources: Sequence[Path]) -> str:
     base = "HEAD" if has_commit else "--cached"
-    tracked = _git(root, "diff", base, "--no-color", "--no-ext-diff", "--no-textconv", "--no-relative") or ""
-    return _capped([tracked, *(_as_new(path, _inside(root, path)) for path in _untracked(root, sources))])
+    options = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-relative")
+    changed = (_git(root, "diff", base, "--name-only", "-z", "--no-relative") or "").split("\0")
+    hidden = [name for name in changed if name and secret_name(Path(name))]
+    excluded = [f":(top,exclude,literal){name}" for name in hidden]
+    tracked = _git(root, "diff", base, *options, "--", ":(top)", *excluded) or ""
+    notes = [f"# {name} is left out: it has the name of a file with keys or credentials\n" for name in hidden]
+    return _capped([tracked, *notes, *(_as_new(path, _inside(root, path)) for path in _untracked(root, sources))])
 
 
 def _untracked(root: Path, sources: Sequence[Path]) -> list[Path]:
     wanted = {path.resolve() for path in sources}
-    listed = _git(root, "ls-files", "--others", "--exclude-standard", "-z") or ""
-    others = [root / name for name in listed.split("\0") if name]
-    found = {path for path in others if path.suffix in SOURCE_SUFFIXES or path.resolve() in wanted}
-    for path in wanted - {path.resolve() for path in found}:
-        if not path.is_relative_to(root.resolve()) or not _git(root, "ls-files", "--", str(path)):
-            found.add(path)
-    return sorted(found)
+    return sorted(
+        path
+        for path in wanted
+        if not path.is_relative_to(root.resolve()) or not _git(root, "ls-files", "--", str(path))
+    )
 
 
 def _inside(root: Path, path: Path) -> Path:

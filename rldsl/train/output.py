@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
+
+from rldsl.store.files import open_log
 
 
 class _Copied:
@@ -27,5 +30,5 @@ class _Copied:
 def copy_output(logs: Sequence[Path]) -> None:
     """From here on, what this process prints also goes to these logs."""
     if logs:
-        files = [log.open("a") for log in logs]
+        files = [TextIOWrapper(open_log(log)) for log in logs]
         sys.stdout, sys.stderr = _Copied(sys.stdout, files), _Copied(sys.stderr, files)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from rldsl.agents.base import Learner
-from rldsl.envs.contract import Step, VectorEnv
+from rldsl.envs.contract import EnvError, Step, VectorEnv
 from rldsl.envs.seeding import row_seeds
 from rldsl.spec.budget import Budget
 from rldsl.train.recorder import Recorder
@@ -30,12 +31,17 @@ class PackWorld:
         agent: Learner,
         recorders: Sequence[Recorder],
         active: Sequence[bool],
+        name: str = "the environment",
     ) -> None:
         self.envs = envs
+        self.name = name
+        self._float_observations = np.issubdtype(envs.spaces.observation_dtype, np.floating)
         self.num_envs = num_envs
         self.budget = budget
         self.agent = agent
         self.recorders = recorders
+        for recorder in recorders:
+            recorder.expect_numbers(envs.episode_metrics)
         self.active = active
         self.frame = 0
         self.returns = np.zeros(envs.rows)
@@ -44,7 +50,11 @@ class PackWorld:
 
     def begin(self, seeds: Sequence[int], stream: str = "train") -> None:
         """Starts the first episode of every row. `stream` names the RNG stream that the rows' seeds come from."""
+        self.seeds = list(seeds)
+        self._stepping = False
         self.observation = self.envs.reset([row for seed in seeds for row in row_seeds(seed, self.num_envs, stream)])
+        self._check_finite(np.zeros(self.envs.rows), self.observation)
+        self._stepping = True
 
     @property
     def critic_observation(self) -> np.ndarray | None:
@@ -56,21 +66,49 @@ class PackWorld:
 
     def step(self, actions: np.ndarray) -> Step:
         step = self.envs.step(actions)
+        self._check_finite(step.reward, step.observation, actions)
         self.observation = step.observation
         self.returns += step.reward
         self.lengths += 1
         if step.ended.size:
-            self._end_episodes(step.ended)
+            self._end_episodes(step)
         self.frame += self.num_envs
         if self.frame >= self.next_log or self.exhausted:
             self._take_log_point()
         return step.to_learn()
 
-    def _end_episodes(self, ended: np.ndarray) -> None:
-        for row in ended.tolist():
-            self.recorders[row // self.num_envs].add_episode(float(self.returns[row]), int(self.lengths[row]))
+    def _end_episodes(self, step: Step) -> None:
+        ended, numbers = step.ended, step.ended_metrics or {}
+        for at, row in enumerate(ended.tolist()):
+            own = {name: float(values[at]) for name, values in numbers.items()}
+            self.recorders[row // self.num_envs].add_episode(float(self.returns[row]), int(self.lengths[row]), own)
         self.returns[ended] = 0.0
         self.lengths[ended] = 0
+
+    def _check_finite(self, reward: np.ndarray, observation: np.ndarray, actions: np.ndarray | None = None) -> None:
+        """Raises `EnvError` if a reward or observation is not finite. Sums are cheap, but may overflow."""
+        if not isfinite(reward.sum()):
+            self._refuse("reward", reward[:, None], actions)
+        if self._float_observations and not isfinite(observation.sum()):
+            self._refuse("observation", observation.reshape(self.envs.rows, -1), actions)
+
+    def _refuse(self, what: str, values: np.ndarray, actions: np.ndarray | None) -> None:
+        """Raises `EnvError` for the first of the values `[rows, K]` that is not finite, if there is one.
+
+        Not if the row's member has diverged or its action is not finite: then the agent is to blame, and only it fails.
+        """
+        wrong = ~np.isfinite(values).all(1)
+        if actions is not None:
+            wrong &= np.isfinite(actions.reshape(len(values), -1)).all(1)
+        for row in np.flatnonzero(wrong).tolist():
+            value = values[row][~np.isfinite(values[row])][0]
+            member, env = divmod(row, self.num_envs)
+            if not self.active[member]:
+                continue
+            raise EnvError(
+                f"{self.name}: the {what} of environment {env} (seed {self.seeds[member]}) is {value} "
+                f"after step {int(self.lengths[row]) + self._stepping} of its episode"
+            )
 
     def _take_log_point(self) -> None:
         metrics = self.agent.metrics()

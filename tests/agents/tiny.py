@@ -88,7 +88,7 @@ class BanditRows(TinyRows):
 class Throw(Environment, frozen=True):
     """One number is to be said: the best is 0.3."""
 
-    kind: Literal["tiny-throw"] = "tiny-target"
+    kind: Literal["tiny-throw"] = "tiny-throw"
     implementation: ClassVar[str] = "tests.agents.tiny:ThrowRows"
     id: str = "throw"
 

@@ -14,7 +14,8 @@ import pytest
 import rldsl
 from rldsl import PPO, Classic, Random, Run, experiment
 from rldsl.api import runs as module
-from rldsl.spec.session import Session
+from rldsl.spec.session import Session, recorded_id
+from rldsl.store.errors import StoreError
 from rldsl.store.session_dir import SessionDir
 
 CARTPOLE = experiment("cartpole").env(Classic("CartPole-v1", num_envs=2)).frames(256).log_every(64)
@@ -46,7 +47,7 @@ def test_sessions_can_be_selected(trained: Path) -> None:
         assert [run.id for run in rldsl.load_runs(trained, experiment=name)] == [ppo.id]
     assert len(rldsl.load_runs(str(trained), experiment="cartpole")) == 3
     assert [run.id for run in rldsl.load_runs(trained, sessions=[ppo.id, random.id])] == [ppo.id, random.id]
-    assert rldsl.load_runs(trained, experiment="pp") == [] == rldsl.load_runs(trained / "nowhere")
+    assert rldsl.load_runs(trained, experiment="pp") == []
 
 
 def columns(run: Run) -> dict[str, np.ndarray]:
@@ -81,31 +82,33 @@ def rewrite(path: Path, change: Any) -> None:
 def as_schema_1(record: dict[str, Any]) -> dict[str, Any]:
     agent = record["trial"]["agent"]
     agent["grad_clip"] = agent.pop("max_grad_norm")
-    return {**record, "schema": 1, "id": "0123456789ab-s0"}
+    old = {name: value for name, value in record.items() if name != "digest"} | {"schema": 1}
+    return {**old, "trial_id": recorded_id(old), "id": f"{recorded_id(old)}-s0"}
 
 
 def test_a_session_of_schema_1_is_read(trained: Path, tmp_path: Path) -> None:
     new = rldsl.load_runs(trained, experiment="ppo")[0]
-    old = tmp_path / "classic-cartpole-v1" / "ppo-0123456789ab" / "seed-0"
+    record = as_schema_1(json.loads((new.directory / "session.json").read_text()))
+    old = tmp_path / "classic-cartpole-v1" / f"ppo-{record['trial_id']}" / "seed-0"
     shutil.copytree(new.directory, old)
-    rewrite(old / "session.json", as_schema_1)
+    (old / "session.json").write_text(json.dumps(record))
     metrics = old / "metrics.csv"
     header = metrics.read_text()
     metrics.write_text(header.replace("episode_return_ma", "return_ma", 1).replace("episode_return", "return", 1))
     (run,) = rldsl.load_runs(tmp_path)
-    assert run.id == "0123456789ab-s0" and run.spec.trial == new.spec.trial and run.score == new.score
+    assert run.id == record["id"] != new.id and run.spec.trial == new.spec.trial and run.score == new.score
     np.testing.assert_array_equal(columns(run)["episode_return"], columns(new)["episode_return"])
     assert rldsl.load_policy(run)(np.zeros(4)) == rldsl.load_policy(new)(np.zeros(4))
 
 
 def unknown_agent(record: dict[str, Any]) -> dict[str, Any]:
     record["trial"]["agent"] = {"kind": "of_another_project"}
-    return record
+    return {name: value for name, value in record.items() if name != "digest"}
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
-    [(unknown_agent, "names no known agent"), (lambda record: [], "does not hold a session")],
+    [(unknown_agent, "names no known agent"), (lambda record: [], "it is not a JSON object")],
 )
 def test_what_cannot_be_read_is_skipped_with_a_reason(change: Any, reason: str, trained: Path, tmp_path: Path) -> None:
     shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
@@ -114,3 +117,10 @@ def test_what_cannot_be_read_is_skipped_with_a_reason(change: Any, reason: str, 
     with pytest.warns(UserWarning, match=f"skipped {broken}: .*{reason}"):
         runs = rldsl.load_runs(tmp_path)
     assert [run.experiment for run in runs] == ["cartpole/random"] * 2
+
+
+def test_a_run_directory_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no run directory"):
+        rldsl.load_runs(tmp_path / "nix")
+    (tmp_path / "empty").mkdir()
+    assert rldsl.load_runs(tmp_path / "empty") == []

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rldsl import PPO, Classic, choice, experiment, int_uniform
+from rldsl.plan.overrides import apply
+from rldsl.plan.plan import make_plan
 from tests.project import Project
 
 HEAD = """\
@@ -88,9 +91,42 @@ def test_a_mistake_is_answered_with_its_line(project: Project, mistake: str) -> 
     project.write(f"{HEAD}\n\nwrong = {code}\n\nmain(cartpole.agent(Random()).frames(1e3))\n")
     ran = project.python("exp.py", "plan")
     line = 3 if mistake == "not complete" else 6
-    assert ran.returncode != 0
+    assert ran.returncode == 2
     assert f"exp.py:{line}: {sentence}" in ran.stderr.splitlines()[-1]
     assert project.files() == {"exp.py"}
+
+
+POINTS = {
+    "grid": ("rollout=grid(16, 32), minibatch=grid(32, 48)", ""),
+    "agents": ("agent=grid(Random(), PPO(minibatch=48))", ""),
+    "agents of which the first does not fit": ("agent=grid(PPO(minibatch=48), Random())", ""),
+    "random": ("rollout=choice(16, 32), minibatch=choice(32, 48)", ".random(trials=1)"),
+    "nevergrad": ("rollout=choice(16, 32), minibatch=choice(32, 48), lr=uniform(0, 1)", ".nevergrad(trials=1)"),
+}
+
+
+@pytest.mark.parametrize("points", POINTS)
+def test_values_that_do_not_fit_together_are_answered_with_the_line_of_their_search(
+    project: Project, points: str
+) -> None:
+    axes, method = POINTS[points]
+    project.write(
+        f"{HEAD}\nwrong = (\n    base\n    .search({axes})\n    {method}\n    .seeds(2)\n)\n\nmain(wrong)\n".replace(
+            "base", 'cartpole.env(Classic("CartPole-v1", num_envs=2)).agent(PPO(rollout=32, minibatch=32)).frames(1e4)'
+        )
+    )
+    ran = project.python("exp.py", "search" if method else "plan")
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("error: exp.py:7: PPO.minibatch = 48 ")
+    assert len(ran.stderr) < 300 and "{" not in ran.stderr, "a sentence without a dump of settings"
+    assert project.files() == {"exp.py"}
+
+
+def test_choices_that_fit_somewhere_in_a_range_are_not_refused() -> None:
+    small = experiment("small").env(Classic("CartPole-v1", num_envs=2)).agent(PPO(rollout=32, minibatch=32)).frames(1e4)
+    for low in (32, 30):  # neither 30 nor 48 fits, but 32 does
+        search = small.search(rollout=choice(16, 32), minibatch=int_uniform(low, 48)).random(trials=1)
+        assert make_plan(apply([search.build()], [])).trials == 1
 
 
 def test_the_line_is_that_of_the_call_in_a_chain_of_several_lines(project: Project) -> None:

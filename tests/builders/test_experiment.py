@@ -42,6 +42,10 @@ def test_the_hopper_example_builds() -> None:
     assert searched.base() == built.base()
 
 
+def hook(point: object) -> None:
+    """What `.on_log` and `.on_end` take."""
+
+
 def calls() -> list[tuple[str, object]]:
     base = CARTPOLE.agent(PPO()).frames(1e5).search(gamma=uniform(0.9, 0.99)).random()
     return [
@@ -53,7 +57,11 @@ def calls() -> list[tuple[str, object]]:
         ("seeds", lambda: (base, base.seeds(7))),
         ("target", lambda: (base, base.target(7))),
         ("evaluate", lambda: (base, base.evaluate(7000))),
+        ("init_from", lambda: (base, base.init_from("0123456789ab-s0"))),
+        ("on_log", lambda: (base, base.on_log(hook))),
+        ("on_end", lambda: (base, base.on_end(hook))),
         ("on", lambda: (base, base.on(Slurm(hours=7)))),
+        ("after", lambda: (base, base.after(CARTPOLE.named("earlier")))),
         ("named", lambda: (base, base.named("other"))),
         ("search", lambda: (base, base.search(gamma=uniform(0.1, 0.2)).random())),
         ("grid", lambda: (base, base.search(gamma=grid(0.1, 0.2)).grid())),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rldsl import PPO, Classic, Experiment, Linear, MuJoCo, Slurm, SpecError, experiment
+from rldsl import PPO, Classic, Environment, Experiment, Linear, MuJoCo, Random, Slurm, SpecError, experiment
 from rldsl.builders.source import experiment_source
 from rldsl.cli.load import load
 from rldsl.spec.agent import Agent
@@ -76,3 +76,10 @@ def test_classes_of_the_user_are_refused() -> None:
     one = experiment("cartpole").env(Classic("CartPole-v1")).agent(Mine()).frames(1e5).build()
     with pytest.raises(SpecError, match="uses Mine, which rldsl does not define"):
         experiment_source(one, "Written.")
+
+
+def test_a_module_of_others_is_not_written_into_a_file() -> None:
+    env = Environment.kinds["gym"].parse({"kind": "gym", "id": "module_of_others:Env-v0"})
+    made = experiment("x").agent(Random()).env(env).frames(100).build()
+    with pytest.raises(SpecError, match=r"x/random cannot be written as a file: .* does not import module_of_others"):
+        experiment_source(made, "x")

@@ -105,6 +105,13 @@ def test_a_results_folder_at_commits(here: Path, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out.startswith("A: results at HEAD~1\nB: results\n")
 
 
+def test_too_few_seeds_are_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    finished(here / "before", GOOD)
+    finished(here / "after", BAD[:1])
+    assert run("before", "after") == 0
+    assert "cartpole/ppo: B has 1 seed: too few for an interval; train 4 or more" in capsys.readouterr().out
+
+
 def test_fail_below_replaces_the_interval(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     finished(here / "before", GOOD)
     finished(here / "after", BAD)

@@ -13,7 +13,9 @@ import sys
 import termios
 
 import pyte
+import pytest
 
+from rldsl.cli.tables import MOST_STYLED, echo, table
 from tests.project import Project, environment
 
 EXPERIMENT = """
@@ -75,7 +77,7 @@ def test_a_terminal_shows_a_line_for_each_session_with_frames_fps_and_return(pro
     while terminal.process.poll() is None:
         terminal.read()
     shown = terminal.read()
-    assert "stopped; nothing is lost: python exp.py resumes" in shown
+    assert "stopped, all progress is saved; to continue: python exp.py" in shown
     assert terminal.process.returncode == 130
     assert "fps" not in shown, "the bars are gone when it is over"
 
@@ -83,7 +85,7 @@ def test_a_terminal_shows_a_line_for_each_session_with_frames_fps_and_return(pro
 def test_80_columns_hold_the_bars_and_in_the_end_a_learning_curve(project: Project) -> None:
     project.write(EXPERIMENT)
     terminal = Terminal(project, "exp.py", "--frames", "4e4", columns=80)
-    terminal.until(r"cartpole/random seed 0 .*k/40k +[\d.]+k? fps +return \d+\.\d +\d+s left")
+    terminal.until(r"cartpole/random seed 0 .*k/40k +return \d+\.\d +\d+s left")
     while terminal.process.poll() is None:
         terminal.read()
     lines = [line.rstrip() for line in terminal.read().splitlines()]
@@ -102,3 +104,11 @@ def test_plain_lines_tell_of_the_way_where_there_is_no_terminal(project: Project
     assert way == sorted(way, key=float)
     assert len(way) <= 11
     assert way, said
+
+
+def test_no_word_becomes_an_emoji(capsys: pytest.CaptureFixture[str]) -> None:
+    reason = "ended by hooks:watch: enough"
+    echo(reason)
+    table(["note"], [[reason]])
+    table(["note"], [[f"[red]{reason}[/red]"]] * (MOST_STYLED + 1))
+    assert capsys.readouterr().out.count(reason) == 2 + MOST_STYLED + 1

@@ -83,7 +83,7 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     again = "python exp.py train --set budget.checkpoint_every=null"
-    assert said.splitlines()[-1] == f"stopped; nothing is lost: {again} resumes"
+    assert said.splitlines()[-1] == f"stopped, all progress is saved; to continue: {again}"
     assert "Traceback" not in said
     assert [one["event"] for one in events(session)] == ["created", "started", "checkpoint", "stopped"]
     stopped_at = events(session)[-1]["frame"]
@@ -97,6 +97,23 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(
     assert work(session) == uninterrupted
 
 
+def test_ctrl_c_after_the_last_session_has_ended_does_not_lose_the_table(project: Project) -> None:
+    project.write(
+        """
+        import os, signal
+
+        def interrupt(end):
+            os.kill(os.getppid(), signal.SIGINT)
+    """,
+        "my_hooks.py",
+    )
+    hooked = EXPERIMENT.replace(f"frames({FRAMES})", "frames(2000).on_end(interrupt)")
+    project.write(hooked.replace("    from rldsl", "    from my_hooks import interrupt\n    from rldsl", 1))
+    ran = project.python("exp.py")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.splitlines()[-1] == "1 session: 1 done"
+
+
 def test_a_killed_worker_goes_on_from_its_last_checkpoint(
     project: Project, uninterrupted: list[dict[str, str]]
 ) -> None:
@@ -107,7 +124,9 @@ def test_a_killed_worker_goes_on_from_its_last_checkpoint(
     os.kill(json.loads((session / "alive.json").read_text())["pid"], signal.SIGKILL)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 1, "what is not done is not well"
-    assert "stopped  cartpole/random seed 0" in said and "killed by SIGKILL" in said
+    assert "crashed  cartpole/random seed 0" in said and said.count("killed by SIGKILL (out of memory?)") == 1
+    assert events(session)[-1]["event"] == "crashed"
+    assert "killed by SIGKILL (out of memory?)" in project.python("exp.py", "status").stdout
     assert "1 session: 1 resume" in said
 
     assert project.python("exp.py").returncode == 0
@@ -125,7 +144,25 @@ def test_stop_asks_the_sessions_that_run(project: Project) -> None:
     said, _ = process.communicate(timeout=60)
     assert "stopped  cartpole/random seed 0" in said
     assert events(session)[-1]["event"] == "stopped"
-    assert project.python("exp.py", "stop").stdout.startswith("asked 0 sessions")
+    assert project.python("exp.py", "stop").stdout == "nothing is running\n"
+
+
+def test_stop_also_drops_sessions_that_wait_for_their_turn(project: Project) -> None:
+    project.write(EXPERIMENT)
+    project.write("from rldsl import Local\nlauncher = Local(parallel=1, members=1)", "one.py")
+    options = ("--frames", "1e8", "--seeds", "2")
+    process = project.start("exp.py", *options, "--on", "one.py")
+    until(lambda: project.sessions and "started" in [event["event"] for event in events(project.sessions[0])])
+    assert project.python("exp.py", "stop", *options).stdout.startswith("asked 1 session")
+    process.communicate(timeout=60)
+    assert [session.name for session in project.sessions] == ["seed-0"], "the other one was not started"
+
+    process = project.start("exp.py", *options, "--on", "one.py")
+    until(lambda: attempts(project.sessions[0]) == 2)  # an earlier request does not count
+    assert project.python("exp.py", "stop", *options[:2], "--seed", "1").stdout == "nothing is running\n"
+    assert project.python("exp.py", "stop", *options[:2], "--seed", "0").stdout.startswith("asked 1 session")
+    process.communicate(timeout=60)
+    assert len(project.sessions) == 1
 
 
 def test_a_second_train_leaves_a_running_session_alone(project: Project) -> None:
@@ -160,7 +197,7 @@ def test_a_session_that_fails_is_shown_and_the_others_finish(project: Project) -
     project.write(BROKEN.replace("world.frame >= 300", "False"), "broken.py")
     mended = project.python("exp.py", "resume")
     assert mended.returncode == 0
-    assert mended.stdout.splitlines()[-1] == "3 sessions: 3 done"
+    assert mended.stdout.splitlines()[-1] == "3 sessions: 2 done (other code), 1 done"
     assert [attempts(path) for path in project.sessions] == [1, 3, 1]
 
 
@@ -189,3 +226,12 @@ def test_a_worker_that_cannot_even_begin_is_no_success(project: Project) -> None
     ran = project.python("exp.py", "--seeds", "1")
     assert ran.returncode == 1
     assert "Broken cannot run: broken:BrokenAgent was not found" in ran.stdout
+
+
+@pytest.mark.parametrize("module", ["pydantic", "typer"], ids=["package", "commands"])
+def test_while_modules_are_imported(project: Project, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    project.write("raise KeyboardInterrupt", f"first/{module}.py")
+    monkeypatch.setenv("PYTHONPATH", str(project.root / "first"))
+    ran = project.rldsl("list")
+    assert ran.returncode in (130, -signal.SIGINT), "a shell shows both as 130"
+    assert (ran.stdout, ran.stderr) == ("", "")

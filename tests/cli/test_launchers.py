@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
+from rldsl import Slurm
+from rldsl.launch.slurm import SlurmBackend
 from tests.docs.documents import parse_blocks
 from tests.project import ROOT, Project, events, until
 
@@ -86,7 +89,12 @@ def test_places_are_listed_and_checked(made: Project) -> None:
     made.write("from rldsl import Local\nlauncher = Local(parallel=3)\n", "launchers/three.py")
     found = json.loads(made.rldsl("launchers", "--json").stdout)
     assert next(iter(found)) == "launchers/three.py" and {"local", "slurm"} <= set(found)
-    assert found["launchers/three.py"][0] == {"name": "processes", "ok": True, "words": "3 at a time"}
+    assert found["launchers/three.py"][0] == {
+        "name": "processes",
+        "ok": True,
+        "words": "3 at a time",
+        "optional": False,
+    }
     assert made.rldsl("launchers", "three").returncode == 0
     assert made.rldsl("launchers", "four").returncode == 1
 
@@ -141,4 +149,12 @@ def test_a_place_that_lacks_a_method_is_a_sentence(made: Project) -> None:
         "launchers/half.py",
     )
     text = said(made, "--only", "here", "--on", "half", "--detach", code=2)
-    assert "error: Half cannot run: Backend has no offers, submit, states, cancel, fetch, last_lines" in text
+    assert "error: Half cannot run: Backend has no offers, submit, find, states, cancel, fetch, last_lines" in text
+
+
+def test_what_is_missing_but_optional_is_not_a_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    checks = {check.name: check for check in SlurmBackend(Slurm(), tmp_path).check()}
+    accounts = checks["accounts"]
+    assert (accounts.ok, accounts.optional) == (False, True) and accounts.words.startswith("none, so how jobs ended")
+    assert not checks["sbatch"].optional

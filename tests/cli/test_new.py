@@ -99,3 +99,5 @@ def test_a_new_project_is_never_written_over_another(project: Project) -> None:
     assert ran.stderr == "error: . has README.md already; nothing was written\n"
     assert project.files() == {"README.md"}
     assert (project.root / "README.md").read_text() == "mine"
+    assert project.rldsl("new", "other").returncode == 0
+    assert "runs/" in (project.root / "other" / ".gitignore").read_text().splitlines()

@@ -82,7 +82,7 @@ def test_without_out_it_is_drawn_in_the_terminal(plot: Plot) -> None:
         (["runs", "--out", "curve.pdf"], "--out curve.pdf: a plot is written as .png, .svg or .html"),
         (["runs", "--only", "cartpole/rndom"], "--only cartpole/rndom: there is no such experiment; did you mean "),
         (["runs", "--frames", "2e3"], "--frames selects sessions of an experiment file, and none was given"),
-        (["exp.py"], "no session of exp.py has been started in runs"),
+        (["exp.py", "--frames", "5e3"], "no session of exp.py has been started in runs"),
         (["zzz"], "no session in runs matches 'zzz'"),
         (["empty"], "empty contains neither sessions nor results"),
         (["runs", "--x", "updates", "--metric", "episode_return"], None),

@@ -102,7 +102,7 @@ def test_what_does_not_belong_is_refused(trained: Project) -> None:
     assert some.returncode == 1
     assert "rejected cartpole/random: seed 3 is missing" in some.stdout
     report = trained.rldsl("report", "experiments/classic/cartpole.py", "--seeds", "4", "--out", "nothing")
-    assert "rejected cartpole/random: seed 3 is missing" in report.stdout
+    assert report.returncode == 1 and "rejected cartpole/random: seed 3 is missing" in report.stdout
     assert not (trained.root / "nothing").exists()
     none = trained.rldsl("results", "add", "experiments/classic/cartpole.py", "--only", "untrained")
     assert (none.returncode, none.stderr) == (2, "error: no session of these experiments is in runs\n")

@@ -151,6 +151,6 @@ def test_a_running_session_is_followed_to_its_end(tmp_path: Path, keeps_open: bo
     assert (sink.opened, sink.finished) == ((1, []) if keeps_open else (2, [False, False]))
     later = SessionCopy(session, sink, mark)
     assert later.push() == 0, "another process goes on where this one was"
-    journal.write_text(whole.replace('"done"', '"failed"'))
+    session.journal.append("failed", frame=11_000, reason="of this test")
     assert copy.push() == 0 and copy.ended and sink.finished[-1] is (keeps_open or False)
     assert SessionCopy(session, sink, mark).ended

@@ -82,7 +82,7 @@ def test_tensorboard_reads_the_same_numbers(trained: Trained) -> None:
 def test_the_journal_tells_the_story(trained: Trained) -> None:
     for path in trained.project.sessions:
         story = events(path)
-        assert [one["event"] for one in story] == ["created", "started", "checkpoint", "done"]
+        assert [one["event"] for one in story] == ["created", "started", "checkpoint", "checkpoint", "done"]
         assert story[-1]["frame"] == 2000
 
 
@@ -125,16 +125,17 @@ def test_the_plan_shows_what_was_overridden_and_an_estimate(trained: Trained) ->
     shown = trained.project.python("exp.py", "plan", "--set", "env.num_envs=2", "--frames", "1e7").stdout
     assert "  env.num_envs = 2  instead of 4  (--set env.num_envs=2)" in shown
     assert "  budget.frames = 10000000  instead of 20000  (--frames 1e7)" in shown
-    assert re.search(r"-s0 +0 +new +10M +\S+", shown)
-    assert re.search(r"2 sessions: 2 new; 20M frames to go, about .* of work left", shown)
+    assert re.search(r"-s0 +0 +extend +1\.\d+k/10M +\S+", shown)
+    assert re.search(r"2 sessions: 2 extend; 20M frames to go, about .* of work left", shown)
 
 
 def test_status_shows_the_sessions(trained: Trained) -> None:
     shown = trained.project.python("exp.py", "status", *OVERRIDES).stdout
     assert re.search(rf"cartpole/random +{TRIAL.id}-s0 +done +2k .* 400 ", shown)
     assert shown.splitlines()[-1] == "2 sessions: 2 done"
-    untouched = trained.project.python("exp.py", "status").stdout
-    assert untouched.splitlines()[-1] == "2 sessions: 2 new"
+    found = trained.project.python("exp.py", "status").stdout.splitlines()
+    assert "4 sessions: 2 new, 2 done" in found
+    assert found[-1] == "some were trained with --set env.num_envs=2, --frames 2e3"
 
 
 def test_status_for_programs(trained: Trained) -> None:

@@ -16,7 +16,7 @@ import torch
 from torch import fx
 
 from rldsl.compile.cache import KEPT_DAYS, Cache, digest_of, graph_digest
-from rldsl.compile.inductor import load
+from rldsl.compile.inductor import BUILD_DIRECTORY, build_privately, load
 
 STEP = """
 import sys, torch
@@ -45,14 +45,23 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "rldsl" / "compiled"
 
 
-def in_a_process() -> list[str]:
-    return subprocess.run([sys.executable, "-c", STEP], check=True, capture_output=True, text=True).stdout.split()
+def in_a_process(**environment: str) -> list[str]:
+    known = {name: value for name, value in os.environ.items() if name != "TORCHINDUCTOR_CACHE_DIR"}
+    run = subprocess.run(
+        [sys.executable, "-c", STEP], check=True, capture_output=True, text=True, env=known | environment
+    )
+    return run.stdout.split()
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="COMPILED STEPS ARE NOT TESTED: there is no g++ on this machine")
-def test_a_later_process_computes_the_same_without_torchs_compiler(cache: Path) -> None:
-    first, compiler = in_a_process()
+def test_a_later_process_computes_the_same_without_torchs_compiler(cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    first, compiler = in_a_process(TMPDIR=str(tmp_path / "tmp"))
     assert compiler == "True"
+    assert list((tmp_path / "tmp").glob("torchinductor*")) == [], "torch builds in a private directory"
+    for folder in (cache, cache / "build"):
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert any(folder.iterdir())
     assert in_a_process() == [first, "False"]
     (library,) = cache.glob("*.so")
     library.write_bytes(b"not a library")
@@ -67,6 +76,47 @@ def test_what_others_could_have_written_is_not_used(cache: Path) -> None:
     assert Cache().find("key") is None
     assert Cache().path("graph") is None
     assert Cache().store("graph", __file__) is None
+
+
+def test_a_damaged_or_foreign_library_is_not_used(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cached = Cache()
+    stored = cached.store("graph", __file__)
+    assert stored and cached.path("graph") == stored
+    content = Path(stored).read_bytes()
+    for damaged in (content[:-1], bytes([content[0] ^ 1]) + content[1:], b""):
+        Path(stored).write_bytes(damaged)
+        assert cached.path("graph") is None
+    Path(stored).write_bytes(content)
+    assert cached.path("graph") == stored
+    (cache / "graph.sha256").unlink()
+    assert cached.path("graph") is None, "a library of an earlier version has no checksum"
+    cached.store("graph", __file__)
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    assert cached.path("graph") is None
+    assert Cache().folder is None
+
+
+def test_torch_does_not_build_where_others_can_write(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = cache.parent.parent / "theirs"
+    theirs.mkdir()
+    theirs.chmod(0o777)
+    for given in (None, str(theirs)):
+        monkeypatch.delenv(BUILD_DIRECTORY, raising=False)
+        if given:
+            monkeypatch.setenv(BUILD_DIRECTORY, given)
+        build_privately()
+        assert os.environ[BUILD_DIRECTORY] == str(cache / "build")
+    mine = cache.parent.parent / "mine"
+    monkeypatch.setenv(BUILD_DIRECTORY, str(mine))
+    build_privately()
+    assert os.environ[BUILD_DIRECTORY] == str(mine)
+    assert mine.stat().st_mode & 0o777 == 0o700
+    cache.chmod(0o777)
+    monkeypatch.setenv(BUILD_DIRECTORY, str(theirs))
+    build_privately()
+    temporary = Path(os.environ[BUILD_DIRECTORY])
+    assert temporary.name.startswith("rldsl-build-")
+    assert temporary.stat().st_mode & 0o777 == 0o700
 
 
 def test_without_a_cache_directory_nothing_is_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -105,9 +107,25 @@ def test_without_a_compiler_updates_run_eagerly_and_the_log_says_so(
     assert capsys.readouterr().err == "", "nothing failed, because nothing was to be compiled"
 
 
-def test_a_gpu_needs_no_cpp_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_gpu_needs_triton_and_a_c_compiler(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert Compilation.choose(Compute(compile="on", device="cuda"), 1).enabled
+    monkeypatch.delenv("CC", raising=False)
+    on_gpu = Compute(compile="on", device="cuda")
+    monkeypatch.setitem(sys.modules, "triton", None)
+    assert Compilation.choose(on_gpu, 1).notes()["compile_failure"].endswith(": Triton is not installed")
+    triton = ModuleType("triton")
+    triton.__spec__ = ModuleSpec("triton", None)
+    monkeypatch.setitem(sys.modules, "triton", triton)
+    failure = Compilation.choose(on_gpu, 1).notes()["compile_failure"]
+    assert failure == "updates run eagerly, without compilation: no C compiler was found, which Triton needs"
+    assert capsys.readouterr().err.count("updates run eagerly") == 2
+    monkeypatch.setenv("CC", "/opt/cc")
+    assert Compilation.choose(on_gpu, 1).enabled
+    monkeypatch.delenv("CC")
+    (tmp_path / "gcc").touch(mode=0o755)
+    assert Compilation.choose(on_gpu, 1).enabled, "and no C++ compiler"
 
 
 # --- What -------------------------------------------------------------------------
@@ -290,6 +308,7 @@ def test_a_session_whose_compilation_fails_trains_as_an_eager_one_and_resumes(
 
 SCRIPT = """
 from pathlib import Path
+from types import ModuleType
 from rldsl import PPO, Classic, experiment
 from rldsl.spec.session import Session
 from rldsl.store.provenance import Provenance

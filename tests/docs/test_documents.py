@@ -12,7 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
+from rldsl import A2C, DQN, PPO, SAC, Box2D, Classic, CrossQ, Gym, MuJoCo, Reinforce, Sarsa
 from rldsl.cli.app import OF_A_FILE, OF_RLDSL
+from rldsl.spec.base import is_ours
+from rldsl.spec.environment import Environment
+from rldsl.spec.implementation import implementation
 from tests.docs.documents import documents, parse_blocks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,3 +118,36 @@ def test_the_api_reference_names_what_exists(module: str) -> None:
     names = re.findall(rf"^::: {re.escape(module)}\.(\w+)$", page, re.MULTILINE)
     assert names
     assert set(names) <= set(importlib.import_module(module).__all__)
+
+
+def _cells(page: str, heading: str) -> list[list[str]]:
+    """The rows of the first table after a text."""
+    text = (ROOT / "docs" / page).read_text().partition(heading)[2]
+    lines = re.search(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    assert lines
+    return [[cell.strip() for cell in line.strip("|\n").split("|")] for line in lines[0].splitlines(keepends=True)[2:]]
+
+
+def test_the_columns_of_metrics_are_those_of_the_agents() -> None:
+    agents = [Reinforce(), A2C(), PPO(), Sarsa(), DQN(), SAC(), CrossQ()]
+    columns: dict[str, set[str]] = {type(agent).__name__: set() for agent in agents}
+    for names, owners, _ in _cells("run-directory.md", "The other columns are the agent's"):
+        for agent in columns if owners == "all but `Random`" else re.findall(r"`(\w+)`", owners):
+            columns.get(agent, set()).update(re.findall(r"`(\w+)`", names))
+    assert columns == {type(agent).__name__: set(implementation(agent).columns) for agent in agents}
+
+
+def test_families_and_exact_resume_are_as_documented() -> None:
+    ours = [kind for kind in Environment.kinds.values() if is_ours(kind)]
+    words = {5: "five", 6: "six", 7: "seven"}
+    assert f"There are {words[len(ours)]} families." in (ROOT / "docs" / "environments.md").read_text()
+    documented = {
+        name: cells[1].startswith("exact")
+        for cells in _cells("training.md", "**Exact resume.**")
+        for name in re.findall(r"`(\w+)`", cells[0])
+    }
+    for spec in (Classic("CartPole-v1"), MuJoCo("Hopper-v5"), Box2D("LunarLander-v3"), Gym("CartPole-v1")):
+        envs = implementation(spec)(spec, 1, 1)
+        exact = envs.exact_resume or isinstance(spec, Gym)  # exact if the environment can save its state
+        envs.close()
+        assert documented[type(spec).__name__] == exact, spec

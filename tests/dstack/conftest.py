@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.dstack.server import Cluster, running_cluster
 from tests.hub.loopback import TOKEN, Hub, running_hub
 
 
@@ -19,4 +20,13 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
         patch.setenv("HF_ENDPOINT", made.url)
         patch.setenv("HF_TOKEN", TOKEN)
         patch.setenv("HF_HOME", str(tmp_path_factory.mktemp("hf-home")))
+        yield made
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A server with six machines, for all tests that do not need their own."""
+    with running_cluster(tmp_path_factory.mktemp("dstack"), 6) as made, pytest.MonkeyPatch.context() as patch:
+        for name, value in made.environment().items():
+            patch.setenv(name, value)
         yield made

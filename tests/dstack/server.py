@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import sysconfig
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -93,7 +94,7 @@ def _server(folder: Path, port: int) -> Iterator[None]:
 
 @contextmanager
 def _machines(folder: Path, count: int) -> Iterator[int]:
-    programs = str(Path(sys.executable).parent)
+    programs = str(own_environment(folder.with_name("environment")))
     command = [DSTACK / "python", Path(__file__).with_name("machines.py"), str(count), str(folder), programs]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None and process.stdout is not None
@@ -103,6 +104,19 @@ def _machines(folder: Path, count: int) -> Iterator[int]:
         process.stdin.close()
         process.wait()
         process.stdout.close()
+
+
+def own_environment(folder: Path) -> Path:
+    """A Python environment of the machines, with what pip would install there but without rldsl; returns its `bin`.
+
+    The packages are links to those of the tests: `pip install` finds them in place, and anything else is missing.
+    """
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    (goal,) = folder.glob("lib/python*/site-packages")
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if "rldsl" not in path.name and path.name != "__pycache__":
+            (goal / path.name).symlink_to(path)
+    return folder / "bin"
 
 
 def _idle(cluster: Cluster) -> int:

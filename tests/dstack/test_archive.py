@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import random
 import subprocess
 import tarfile
@@ -12,8 +13,10 @@ import pytest
 from packaging.requirements import Requirement
 
 from rldsl import SpecError
-from rldsl.launch.code import freeze_code
-from rldsl.launch.dstack.archive import code_files, requirements, wrapped
+from rldsl.launch.code import freeze
+from rldsl.launch.dstack.archive import code_files, library_files, wrapped
+from rldsl.launch.dstack.requirements import extras_of, requirements
+from rldsl.store.sources import source_files
 
 EXPERIMENT = "from rldsl import main\n"
 
@@ -54,7 +57,7 @@ def test_the_code_is_what_git_would_take_and_never_the_runs(tmp_path: Path) -> N
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    files = code_files(freeze_code(tmp_path / "exp.py", tmp_path / "runs"))
+    files = code_files(freeze(tmp_path / "exp.py", tmp_path / "runs").folder)
     project = {name for name in files if name.startswith("project/") and not name.endswith(".worktree.json")}
     assert "project/exp.py" in project
     assert not [name for name in project if "data" in name or "runs" in name]
@@ -62,11 +65,34 @@ def test_the_code_is_what_git_would_take_and_never_the_runs(tmp_path: Path) -> N
 
 def test_rldsl_itself_goes_along_as_a_package_that_submitit_knows(tmp_path: Path) -> None:
     (tmp_path / "exp.py").write_text(EXPERIMENT)
-    files = code_files(freeze_code(tmp_path / "exp.py", tmp_path / "runs"))
+    files = code_files(freeze(tmp_path / "exp.py", tmp_path / "runs").folder)
     assert "lib/rldsl/launch/dstack/host.py" in files
     assert b"DstackJobEnvironment" in files["lib/rldsl.dist-info/entry_points.txt"]
     assert not [name for name in files if "__pycache__" in name]
     assert len(wrapped("code.tar.gz", files)) < 1_000_000
+
+
+def test_rldsl_goes_along_with_functions_too() -> None:
+    files = library_files()
+    assert "lib/rldsl/launch/dstack/host.py" in files and "lib/rldsl.dist-info/entry_points.txt" in files
+    assert not [name for name in files if name.startswith("project/")]
+
+
+def test_extras_and_what_the_experiment_imports_reach_the_machine(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("import json\nimport hypothesis\n")
+    text = "import own\nfrom pytest import raises\nfrom rldsl import main\nenv = 'psutil:Env-v0'\n"
+    (tmp_path / "exp.py").write_text(text)
+    plan = json.dumps({"trials": [{"env": {"kind": "playground"}}, {"env": {"kind": "box2d", "backend": "envpool"}}]})
+    extras = extras_of(plan.encode())
+    assert extras == {"playground", "envpool"} and extras_of(b"{}") == set()
+    here = requirements(source_files(tmp_path / "exp.py", tmp_path), extras, gpu=True)
+    lines = {one.name: one for one in map(Requirement, here.splitlines())}
+    assert {"torch", "hypothesis", "pytest", "psutil", "envpool", "jax", "playground"} <= lines.keys()
+    assert not {"own", "rldsl", "json", "mypy"} & lines.keys()
+    assert lines["jax"].extras == {"cuda12"}, "as the machine has a GPU"
+    assert lines["gymnasium"].extras == {"box2d", "classic-control", "mujoco", "atari"}
+    plain = {one.name for one in map(Requirement, requirements().splitlines())}
+    assert "torch" in plain and not {"jax", "envpool", "pytest"} & plain
 
 
 def test_machines_get_the_versions_that_are_here() -> None:

@@ -20,7 +20,7 @@ from rldsl.launch.dstack.backend import DstackBackend
 from rldsl.launch.dstack.configuration import CODE, FOLDER, JOBS, PLAN
 from rldsl.launch.dstack.task import HostTask
 from rldsl.launch.jobs import Job
-from rldsl.launch.local import STOPPED
+from rldsl.launch.process_end import STOPPED
 from rldsl.spec.dstack import Dstack
 from tests.hub.loopback import Hub
 from tests.project import Project, events, until, work
@@ -118,7 +118,7 @@ def makes(project: Project, hub: Hub) -> Iterator[Makes]:
 
 
 def on_the_hub(hub: Hub, name: str) -> bytes | None:
-    files = hub.repo(RESULTS).files if RESULTS in hub.repos else {}
+    files = hub.repo(RESULTS).files if ("datasets", RESULTS) in hub.repos else {}
     return next((data for path, data in files.items() if path.endswith(name)), None)
 
 

@@ -228,7 +228,7 @@ def test_a_wrapper_may_change_the_observations() -> None:
         ),
         (
             Gym("CartPole-v1", wrappers=("builtins:repr",)),
-            r"^The wrapper 'builtins:repr' returns a str, not a gymnasium.Env",
+            r"^The wrapper 'builtins:repr' cannot be applied: it is not a gymnasium.Wrapper\.$",
         ),
         (Gym(f"{__name__}:Countr"), r"^There is no environment '.*:Countr' .*; the nearest are Counter, "),
         (

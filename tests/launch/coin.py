@@ -81,4 +81,4 @@ def journal(project: Project) -> list[dict[str, Any]]:
     return [{name: value for name, value in json.loads(line).items() if name not in CLOCKED} for line in lines]
 
 
-CLOCKED = ("time", "seconds")
+CLOCKED = ("time", "seconds", "crc")

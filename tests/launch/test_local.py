@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
-from rldsl import Classic, Local, Random, SpecError, experiment
+from rldsl import Classic, Launcher, Local, Random, SpecError, experiment
 from rldsl.launch.jobs import Job, JobMaker
-from rldsl.launch.local import STOPPED, LocalRun
+from rldsl.launch.local import LocalRun
+from rldsl.launch.process_end import STOPPED, end_reason, oom_kills
 from rldsl.plan.existing import Existing
 from rldsl.plan.overrides import Overridden
 from rldsl.plan.plan import make_plan
 from rldsl.store.errors import CannotWrite
+from rldsl.store.session_dir import SessionDir
 from rldsl.train import __main__ as worker
+from tests.plan.test_plan_file import resealed
 from tests.project import until
 
 SLEEP = "import time; print('ready', flush=True); time.sleep(60)"
@@ -138,6 +144,21 @@ def test_a_session_that_the_plan_does_not_have_is_refused(tmp_path: Path) -> Non
         worker.planned_sessions(tmp_path / "plan.json", ["abc-s0"])
 
 
+class Elsewhere(Launcher, frozen=True):
+    """A launcher of a user's own."""
+
+    kind: Literal["elsewhere"] = "elsewhere"
+
+
+def test_a_worker_need_not_know_the_launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = experiment("x").env(Classic("CartPole-v1")).agent(Random()).frames(1000).on(Elsewhere()).build()
+    plan, path = make_plan([Overridden(made)]), tmp_path / "plan.json"
+    plan.save(path)
+    (row,) = plan.rows()
+    monkeypatch.delitem(Launcher.kinds, "elsewhere")
+    assert worker.planned_sessions(path, [f"{row.id}-s0"])[0].experiment == "x/random"
+
+
 def test_a_worker_refuses_a_plan_whose_trial_was_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     built = experiment("x").env(Classic("CartPole-v1")).agent(Random()).frames(1000).build()
     plan, path = make_plan([Overridden(built)]), tmp_path / "plan.json"
@@ -146,7 +167,7 @@ def test_a_worker_refuses_a_plan_whose_trial_was_changed(tmp_path: Path, capsys:
     (row,) = plan.rows()
     assert worker.main([str(path), "--runs", str(tmp_path / "runs"), "--session", f"{row.id}-s0"]) == 1
     error = capsys.readouterr().err
-    assert f"plan.json: trial {row.id} was changed by hand" in error and error.count("\n") == 1
+    assert "plan.json was changed by hand or damaged: its checksum" in error and error.count("\n") == 1
     assert not (tmp_path / "runs").exists()
 
 
@@ -156,7 +177,40 @@ def test_a_worker_skips_trials_of_other_sessions_unparsed(tmp_path: Path) -> Non
     plan, path = make_plan([Overridden(one) for one in made]), tmp_path / "plan.json"
     plan.save(path)
     first, second = plan.rows()
-    path.write_text(path.read_text().replace('"kind": "random"', '"kind": "nonsense"', 1))
+    resealed(path, '"kind": "random"', '"kind": "nonsense"')
     assert worker.planned_sessions(path, [f"{second.id}-s0"])[0].experiment == "b"
     with pytest.raises(SpecError, match="nonsense"):
         worker.planned_sessions(path, [f"{first.id}-s0"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+def test_how_a_process_ended_is_journalled_for_each_of_its_sessions(tmp_path: Path, number: signal.Signals) -> None:
+    directories = [SessionDir.create(tmp_path, f"env/agent-0/seed-{seed}", {"schema": 2}, "") for seed in range(2)]
+    paths = tuple(one.path for one in directories)
+    code = f"import os; os.kill(os.getpid(), {int(number)})"
+    one = Job(("a", "b"), paths[0], (sys.executable, "-c", code), directories=paths)
+    run = LocalRun([one], Local())
+    finish(run)
+    expected = "killed by SIGKILL (out of memory?)" if number == signal.SIGKILL else "killed by SIGSEGV"
+    assert run.reasons[one] == expected
+    for directory in directories:
+        state = directory.read_state()
+        assert (state.status, state.state, state.note) == ("crashed", "resume", expected)
+
+
+def test_a_crash_is_not_journalled_for_a_session_that_another_process_has(tmp_path: Path) -> None:
+    directory = SessionDir.create(tmp_path, "env/agent-0/seed-0", {"schema": 2}, "")
+    one = Job(("a",), directory.path, (sys.executable, "-c", "import os; os._exit(9)"), directories=(directory.path,))
+    directory.journal.append("started", frame=0, pid=os.getpid())
+    with directory.claim():
+        finish(LocalRun([one], Local()))
+        assert directory.state() == "running"
+    assert directory.read_state().status == "started"
+    finish(LocalRun([one], Local()))
+    assert directory.read_state().status == "started", "the process that ended is not the one that started last"
+
+
+def test_an_out_of_memory_kill_that_the_kernel_counts_is_certain() -> None:
+    assert end_reason(-9, oom_kills()) == "killed by SIGKILL (out of memory?)"
+    assert end_reason(-9, oom_kills() - 1) == "killed by SIGKILL (out of memory)"
+    assert end_reason(1, 0) == "exit 1"

@@ -38,7 +38,7 @@ def test_jobs_run_one_after_the_other_and_each_end_is_told(tmp_path: Path) -> No
         ("done", ""),
         ("failed", "exit 7"),
         ("cancelled", ""),
-        ("failed", "killed by SIGKILL"),
+        ("failed", "killed by SIGKILL (out of memory?)"),
     ]
 
 
@@ -86,4 +86,23 @@ def test_processes_fit_into_cores_and_memory(monkeypatch: pytest.MonkeyPatch) ->
     assert processes(Local(memory_gb=40)) == 1
     assert processes(Local(memory_gb=40, parallel=3)) == 3
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert processes(Local(), on_gpu=True) == 8, "where there is none, by cores"
+    assert processes(Local(), [Resources(1, 1)]) == 8, "where there is none, by cores"
+    assert processes(Local(), [Resources(cpus=3)]) == 2
+    assert processes(Local(), [Resources(memory_gb=4.5)]) == 2
+    assert processes(Local(memory_gb=1), [Resources(memory_gb=4.5)]) == 8
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    assert processes(Local(per_gpu=3), [Resources(1, 1)]) == 6
+    assert processes(Local(), [Resources(1, 1), Resources(2)]) == 4, "those that need no GPU have the cores"
+
+
+def test_processes_share_gpus_and_others_do_not_wait_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "cores", lambda: 8)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+    wait = "import time; time.sleep(60)"
+    jobs = [job(tmp_path, str(n), wait, gpus=1) for n in range(5)] + [job(tmp_path, "cpu", wait)]
+    run = LocalRun(jobs, Local(per_gpu=2))
+    run.poll()
+    assert sorted(run.gpus.values()) == ["4", "4", "7", "7"]
+    assert list(run.running) == [*jobs[:4], jobs[5]] and list(run.waiting) == [jobs[4]]
+    run.kill()
+    until(lambda: run.poll() is not None and not run.active)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -27,9 +28,13 @@ class Recorder:
         self.endings: list[Ending] = []
         self.skips: list[tuple[int, int]] = []
         self.seen: set[str] = set()
+        self.notes: list[str] = []
 
     def skipped(self, running: int, failed: int) -> None:
         self.skips.append((running, failed))
+
+    def note(self, sentence: str) -> None:
+        self.notes.append(sentence)
 
     def already_queued(self, sessions: int) -> None: ...
 
@@ -109,3 +114,12 @@ def test_resume_starts_nothing_new(tmp_path: Path) -> None:
     made, observer = plan(Local()), Recorder()
     assert run_plan(request(tmp_path, made, states=RESUME), observer) == RunResult("finished")
     assert not (tmp_path / "runs").exists()
+
+
+def test_sessions_that_run_outside_of_the_queue_are_left_alone_and_told(tmp_path: Path) -> None:
+    made, observer = plan(Local()), Recorder()
+    create(tmp_path, made, "started")
+    sessions = [SessionDir(tmp_path / "runs" / row.directory(seed)) for row in made.rows() for seed in row.seeds]
+    with sessions[0].claim(), sessions[1].claim():
+        assert run_plan(request(tmp_path, made, detach=True), observer) == RunResult("detached")
+    assert observer.notes == [f"2 sessions running outside of the queue on {socket.gethostname()}: left alone"]

@@ -47,6 +47,12 @@ def test_packs_of_a_promotion_shrink_and_seeds_are_added(project: Project) -> No
     assert sizes == sorted([[4], [4], [4, 2], [4, 2, 2], [2], [2, 2]]), "the second seed starts at frame 0"
     states = [events(one)[-1]["event"] for one in project.sessions]
     assert sorted(states) == ["done"] * 2 + ["paused"] * 4
+    path = directory(project) / "journal.jsonl"  # as if the driver had been killed before a trial finished rung 1
+    lines = path.read_text().splitlines(keepends=True)
+    finished = [parsed["event"] == "finished" and parsed["rung"] == 1 for parsed in map(json.loads, lines)]
+    path.write_text("".join(lines[: finished.index(True)]))
+    shown = project.python("exp.py", "status").stdout
+    assert "4 of 4 trials: 3 paused, 1 resume; nothing drives it" in shown, "two are at rung 0, one is at rung 1"
 
 
 def test_failed_trials_are_told_apart_and_the_search_continues(project: Project) -> None:
@@ -127,6 +133,17 @@ def test_sessions_on_disk_are_not_trained_again(project: Project) -> None:
     assert [one for one in journal(project) if one["event"] == "finished"] == results
 
 
+def test_a_damaged_journal_is_refused(project: Project) -> None:
+    write(project, "asha(trials=4, grace=100, eta=2, min_results=4)")
+    assert project.python("exp.py", "search").returncode == 0
+    file = directory(project) / "journal.jsonl"
+    file.write_text(file.read_text().replace('"rung": 0', '"rung": 1', 1))
+    ran = project.python("exp.py", "search")
+    assert ran.returncode == 2 and "journal.jsonl has 1 damaged line: remove it" in ran.stdout + ran.stderr
+    file.unlink()
+    assert project.python("exp.py", "search").returncode == 0
+
+
 def test_a_second_driver_is_refused(project: Project) -> None:
     write(project, "random(trials=2)")
     assert project.python("exp.py", "search").returncode == 0
@@ -146,7 +163,7 @@ def test_ctrl_c_checkpoints_and_the_same_command_continues(project: Project, mon
     until(lambda: any(event["event"] == "checkpoint" for one in project.sessions for event in events(one)))
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=60)
-    assert process.returncode == 130 and "stopped; nothing is lost" in said and "continues" in said
+    assert process.returncode == 130 and "stopped, all progress is saved; to continue: " in said
     assert {events(one)[-1]["event"] for one in project.sessions} == {"stopped"}
     assert not any(one["event"] in ("finished", "failed") for one in journal(project))
     assert "4 trials: 4 resume" in said, "nothing trains them any more"

@@ -11,7 +11,7 @@ from rldsl import MLP, PPO, Classic, experiment
 from rldsl.launch.search_packs import Work, WorkItem
 from rldsl.plan.existing import planned_session
 from rldsl.spec.experiment import Experiment, Trial
-from rldsl.store.plan_file import Row
+from rldsl.store.plan_parts import Row
 
 BASE = experiment("x").env(Classic("CartPole-v1")).frames(1e5)
 

@@ -91,7 +91,7 @@ def test_a_job_that_was_killed_ends_with_a_reason(tmp_path: Path, monkeypatch: p
     alive = tmp_path / "runs" / search.sessions[0].directory / "alive.json"
     pid = until(lambda: alive.exists() and json.loads(alive.read_text())["pid"])
     os.kill(pid, signal.SIGKILL)
-    assert wait_for(backend, 1) == [Ended(search.sessions[0].id, "killed by SIGKILL")]
+    assert wait_for(backend, 1) == [Ended(search.sessions[0].id, "killed by SIGKILL (out of memory?)")]
 
 
 def test_a_queue_that_does_not_answer_ends_nothing(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rldsl.launch.backend import QueueState, QueueUnavailable
-from rldsl.launch.slurm_queue import job_states, parse_sacct, parse_state, run_command
+from rldsl.launch.backend import QueueState, QueueUnavailable, Usage
+from rldsl.launch.slurm_queue import job_states, job_usage, parse_sacct, parse_state, run_command
 
 SACCT = """\
 12_[3-4,7%2]|PENDING|0:0|None assigned
@@ -79,3 +79,12 @@ def test_a_queue_that_fails_or_hangs_is_a_sentence(tmp_path: Path, monkeypatch: 
     write(tmp_path, "squeue", "exec sleep 20")
     with pytest.raises(QueueUnavailable, match="squeue did not answer in 0 seconds"):
         run_command(["squeue"], timeout=0.2)
+
+
+def test_what_jobs_used_is_summed_over_all_their_lives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    lives = ["7_0|7200|1800|cpu=4,gres/gpu=2", "7_0|3600|900|cpu=4,gres/gpu=2", "7_1|3600|3600|cpu=1", "8|9|9|", "no"]
+    write(tmp_path, "sacct", "\n".join(f"echo '{line}'" for line in lives))
+    assert job_usage(["7_0", "7_1"]) == Usage(core_hours=4.0, gpu_hours=1.5)
+    write(tmp_path, "sacct", "exit 1")
+    assert job_usage(["7_0"]) == Usage(), "SLURM may keep no accounts"

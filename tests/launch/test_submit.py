@@ -9,10 +9,12 @@ import pytest
 
 from rldsl import Classic, Random, Slurm, experiment
 from rldsl.launch.backend import QueueUnavailable, Refused
-from rldsl.launch.job_records import JobRecord, newest_records, read_records, write_records
-from rldsl.launch.queues import Queues
+from rldsl.launch.fill import packs_of
+from rldsl.launch.job_records import JobRecord, newest_records, read_records, record_stop, write_records
+from rldsl.launch.queued import QueuedJobs
+from rldsl.launch.queues import Queues, with_job
 from rldsl.launch.slurm import SlurmBackend
-from rldsl.launch.submit import Submitter, packs_of, reconcile
+from rldsl.launch.submit import Submitter, reconcile
 from rldsl.plan.existing import Existing, PlannedSession
 from rldsl.plan.overrides import Overridden
 from rldsl.plan.plan import Plan, make_plan
@@ -64,7 +66,7 @@ def test_what_is_live_stays_what_is_not_is_missing_and_what_is_not_planned_is_st
     write(squeue, "".join(f"echo '{line}'\n" for line in lines))
     found = reconcile(one, [first, second, third], Queues(tmp_path))
     assert found.live[first.id].state.reason == "Priority"
-    assert found.missing == [second, third]
+    assert found.missing == [second, third] and list(found.live) == [first.id], "counts have planned ones alone"
     assert [one.job_id for one in found.stale] == ["2", "4"], "of this plan's experiments alone"
 
 
@@ -77,6 +79,37 @@ def test_a_queue_that_does_not_answer_is_never_taken_for_an_empty_one(tmp_path: 
         QueueUnavailable, match="controller: the jobs in the queue are not known, nothing was submitted"
     ):
         reconcile(one, [first], Queues(tmp_path))
+
+
+def test_a_queue_that_does_not_answer_is_said_so_in_the_status(tmp_path: Path, squeue: Path) -> None:
+    first, *_ = planned_sessions(plan(), tmp_path)
+    write_records(tmp_path, [record("1", first.id)])
+    write(squeue, "exit 1")
+    job = Queues(tmp_path).jobs([first.id])[first.id]
+    assert with_job(first.on_disk, job).reason == "slurm job 1: unknown: the queue did not answer"
+    write(squeue, "")
+    job = Queues(tmp_path).jobs([first.id])[first.id]
+    assert "SLURM keeps no accounts here" in (with_job(first.on_disk, job).reason or "")
+
+
+def test_a_silent_queue_does_not_end_what_is_followed(tmp_path: Path, squeue: Path) -> None:
+    first, *_ = planned_sessions(plan(), tmp_path)
+    write_records(tmp_path, [record("1", first.id)])
+    write(squeue, "exit 1")
+    jobs = QueuedJobs([first], tmp_path)
+    assert [jobs._poll_queue() for _ in range(3)] == [[], [], []] and jobs.active
+
+
+def test_a_job_that_was_stopped_is_neither_live_nor_missing_before_it_has_ended(tmp_path: Path, squeue: Path) -> None:
+    one = plan()
+    first, second, third = planned_sessions(one, tmp_path)
+    records = [record(f"1_{index}", planned.id) for index, planned in enumerate((first, second, third))]
+    write_records(tmp_path, records)
+    record_stop(tmp_path, records[:2])
+    lines = ["1_0|RUNNING|None|n", "1_1|CANCELLED|None|n", "1_2|COMPLETING|None|n"]
+    write(squeue, "".join(f"echo '{line}'\n" for line in lines))
+    found = reconcile(one, [first, second, third], Queues(tmp_path))
+    assert (found.missing, list(found.live), list(found.ending)) == ([second], [], [first.id, third.id])
 
 
 def test_the_newest_record_of_a_session_counts_and_broken_lines_do_not(tmp_path: Path) -> None:
@@ -112,3 +145,12 @@ def test_packs_are_as_large_as_the_launcher_lets_them_be(tmp_path: Path) -> None
     assert [len(pack) for pack in packs_of(three, LAUNCHER)] == [1, 1, 1]
     assert [len(pack) for pack in packs_of(three, Slurm())] == [3]
     assert [len(pack) for pack in packs_of(three, Slurm(members=2))] == [2, 1]
+
+
+def test_a_whole_array_stands_for_its_jobs(tmp_path: Path) -> None:
+    write_records(
+        tmp_path, [record("5_0", "a-s0"), record("5_1", "b-s0"), record("6_0", "c-s0"), record("6_1", "d-s0")]
+    )
+    backend = SlurmBackend(LAUNCHER, tmp_path)
+    assert backend._whole_arrays(["5_0", "5_1", "6_1", "6_1"]) == ("5", "6_1")
+    assert backend._whole_arrays([]) == ()

@@ -16,6 +16,7 @@ from rldsl.launch.queued import QueuedJobs
 from rldsl.launch.queues import QueuedJob, with_job
 from rldsl.launch.run import RunResult, freeze_plan, run_plan
 from rldsl.launch.select import RESUME, TRAIN
+from rldsl.plan.after import Stage
 from rldsl.plan.existing import Existing
 from rldsl.store.session_dir import SessionDir
 from rldsl.store.session_state import State
@@ -26,7 +27,8 @@ def test_jobs_in_the_foreground_pause_and_train_goes_on(tmp_path: Path) -> None:
     made, observer, runs = plan(Local(parallel=1)), Recorder(), tmp_path / "runs"
     maker = JobMaker(freeze_plan(made, runs), runs, None, ["test"])
     with stop_signals() as stop:
-        follow(ForegroundJobs(list(Existing(runs).sessions(made)), maker, runs, Local(parallel=1), 200), observer, stop)
+        stage = Stage(list(Existing(runs).sessions(made)))
+        follow(ForegroundJobs([stage], maker, runs, Local(parallel=1), 200), observer, stop)
     assert {(ending.state, ending.reason) for ending in observer.endings} == {("paused", None)}
     assert all(ending.session.row["frame"] == 200 for ending in observer.endings)
     assert run_plan(request(tmp_path, made), observer) == RunResult("finished", started=2)

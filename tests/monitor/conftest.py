@@ -1,4 +1,4 @@
-"""A run directory with sessions in every state, one of them held by a live process."""
+"""A run directory with sessions in every state, one of them held by a live process of its own."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from rldsl import A2C, PPO, uniform
 from rldsl.store.session_dir import SessionDir
 from tests.monitor.sample_sessions import (
+    TrainingProcess,
     cartpole,
     finished_trials,
     make,
@@ -19,8 +20,8 @@ from tests.monitor.sample_sessions import (
     make_failed,
     make_search,
     make_stopped,
-    running,
     sessions_of,
+    training,
 )
 
 
@@ -34,6 +35,7 @@ class SampleRuns:
     stopped: SessionDir
     done: list[SessionDir]
     new: SessionDir
+    process: TrainingProcess  # of `alive`
 
     def path(self, directory: SessionDir) -> str:
         return str(directory.path.relative_to(self.runs))
@@ -53,5 +55,6 @@ def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SampleRu
     make_search(runs, search, finished_trials(search, (105.0, 125.0, 145.0)))
     failed = make_failed(runs, a2c[0], "diverged: its parameters are not finite any more")
     failed.log.write_text("".join(f"line {number}\n" for number in range(300)) + "Traceback: it broke\n")
-    with running(runs, ppo[0]) as alive:
-        yield SampleRuns(runs, alive, failed, make_stopped(runs, ppo[1]), done, make(runs, a2c[1]))
+    with training(runs, ppo[0]) as process:
+        (alive,) = process.directories
+        yield SampleRuns(runs, alive, failed, make_stopped(runs, ppo[1]), done, make(runs, a2c[1]), process)

@@ -31,15 +31,18 @@ class Driver:
         self.app.apply(self.app.refresh_index())
         while self.app.index.unread:
             self.app.apply(self.app.refresh_index())
-        await self.pilot.pause()
-
-    async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
         await self.settle()
 
+    async def press(self, *keys: str) -> None:
+        """Presses keys, each after what the one before has begun is done: a thread may open or close a dialog."""
+        for key in keys:
+            await self.pilot.press(key)
+            await self.settle()
+
     async def settle(self) -> None:
-        """Waits for all worker threads and their messages."""
-        await self.app.workers.wait_for_complete()
+        """Waits for all worker threads, also those that others start when they end, and their messages."""
+        while any(not worker.is_finished for worker in self.app.workers):
+            await self.app.workers.wait_for_complete()
         await self.pilot.pause()
 
     async def until(self, holds: Callable[[], Any], seconds: float = 20.0) -> None:

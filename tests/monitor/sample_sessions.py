@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,52 @@ def running(runs: Path, session: Session, frame: int = 20_000, value: float = 90
         append_events(directory, started())
         write_points(directory, [(frame // 2, value / 2), (frame, value)])
         yield directory
+
+
+class TrainingProcess:
+    """A process that holds running sessions. SIGTERM makes it stop them, once `may_stop` is set, as it is at first."""
+
+    def __init__(self, directories: Sequence[SessionDir]) -> None:
+        fork = multiprocessing.get_context("fork")
+        self.directories, self.began = directories, fork.Event()
+        self.asked, self.may_stop = fork.Event(), fork.Event()
+        self.may_stop.set()
+        self.process = fork.Process(target=self._train, daemon=True)
+        self.process.start()
+
+    @property
+    def pid(self) -> int:
+        assert self.process.pid is not None
+        return self.process.pid
+
+    def _train(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        with ExitStack() as claims:
+            for directory in self.directories:
+                claims.enter_context(directory.claim())
+                append_events(directory, started())
+                write_points(directory, [(10_000, 45.0), (20_000, 90.0)])
+            self.began.set()
+            signal.sigwait({signal.SIGTERM})
+            self.asked.set()
+            self.may_stop.wait()
+            for directory in self.directories:
+                append_events(directory, ("stopped", {"frame": 20_000, "reason": "asked to stop (SIGTERM)"}))
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+
+
+@contextmanager
+def training(runs: Path, *sessions: Session) -> Iterator[TrainingProcess]:
+    """A process of its own that trains these sessions."""
+    process = TrainingProcess([make(runs, session) for session in sessions])
+    try:
+        assert process.began.wait(60)
+        yield process
+    finally:
+        process.kill()
 
 
 def make_search(runs: Path, builder: ExperimentBuilder, events: Iterable[Mapping[str, Any]]) -> SearchDir:

@@ -15,7 +15,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 from rldsl import A2C, PPO, uniform
-from rldsl.monitor.machine import Gpu, Usage
+from rldsl.monitor.app import WatchApp
+from rldsl.monitor.machine import Gpu, ProcessUsage, Usage
 from rldsl.monitor.queue import Queue, QueueRow
 from rldsl.store.session_dir import SessionDir
 from tests.monitor.drive import watching
@@ -50,11 +51,14 @@ JOBS = [
     QueueRow("slurm", "4711", "running", "on node1", "cartpole", "1:02"),
     QueueRow("slurm", "4712", "pending", "Priority", "hopper", "0:00"),
 ]
-SMALL, LARGE = (80, 24), (160, 45)
+SMALL, MEDIUM, LARGE = (80, 24), (120, 40), (200, 60)
 SCENES = {
     "runs": ("j", "j", "j", "j", "space"),
     "filter": ("slash", *"status:failed,running"),
     "curves": ("j", "j", "j", "2"),
+    "grid": ("j", "j", "j", "2", "v", "e", "i"),
+    "columns": ("C",),
+    "events": ("E",),
     "log": ("j", "3", "slash", *"broke", "enter"),
     "detail": ("j", "j", "j", "j", "j", "enter"),
     "search": ("5",),
@@ -65,8 +69,9 @@ SCENES = {
     "diff": ("j", "j", "j", "j", "j", "space", "j", "j", "space", "d"),
 }
 
-SIZES = {SMALL: tuple(SCENES), LARGE: ("runs", "curves", "detail", "help")}
-"""The scenes at each size: at the larger one only those with a different layout."""
+WIDER = ("runs", "curves", "grid", "log", "detail", "search", "machine", "help")
+SIZES = {SMALL: tuple(SCENES), MEDIUM: WIDER, LARGE: ("runs", "curves", "grid", "detail", "machine")}
+"""The scenes at each size: at the larger ones only those with a different layout."""
 
 
 @contextmanager
@@ -114,12 +119,20 @@ async def take_snapshots(runs: Path, size: tuple[int, int]) -> dict[str, str]:
     for name in SIZES[size]:
         queue = Queue({"SLURM": lambda: JOBS})
         async with watching(runs, size, now=lambda: EPOCH + 600, queue=queue) as driver:
-            driver.app.read_usage = lambda runs: USAGE
+            _fix_machine(driver.app)
             driver.app.session_tree.folded = {}
             await driver.press(*SCENES[name])
             await driver.settle()
             texts[name] = _without_machine(driver.text, runs)
     return texts
+
+
+def _fix_machine(app: WatchApp) -> None:
+    """Fixed numbers instead of measurements."""
+    app.read_usage = lambda runs: USAGE
+    sample = app.machine.sample
+    app.machine._meter.read = lambda pids: dict.fromkeys(pids, ProcessUsage(1.5, 2**28))
+    app.machine.sample = lambda read, holders: sample(read, dict.fromkeys(holders, 4242))
 
 
 def _without_machine(text: str, runs: Path) -> str:

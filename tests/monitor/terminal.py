@@ -42,6 +42,7 @@ class Terminal:
         )
         os.close(slave)
         self.bytes = 0
+        self.raw = bytearray()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -55,6 +56,7 @@ class Terminal:
             if not data:
                 return
             self.bytes += len(data)
+            self.raw += data
             with self._lock:
                 self._stream.feed(data)
 

@@ -15,12 +15,14 @@ from rldsl.launch.resume import repeat_command, resume_job
 from rldsl.launch.stop import ask_to_stop
 from rldsl.monitor.control import resume_request, stop_request
 from rldsl.monitor.screens.dialogs import Confirm, Diff
-from rldsl.monitor.session_index import SessionIndex, SessionSnapshot
+from rldsl.monitor.session_index import SessionIndex
+from rldsl.monitor.snapshot import SessionSnapshot
 from rldsl.store.errors import StoreError
 from rldsl.store.files import replace_json
 from rldsl.store.session_dir import SessionDir
 from tests.monitor.conftest import SampleRuns
 from tests.monitor.drive import Driver, drive
+from tests.monitor.sample_sessions import cartpole, sessions_of, training
 from tests.project import Project, until
 
 EXPERIMENT = """
@@ -77,13 +79,14 @@ def test_stop_and_resume_act_on_real_processes(project: Project) -> None:
 
 
 def test_stop_names_the_other_sessions_of_a_process(sample: SampleRuns) -> None:
-    sessions = sessions_by_path(sample)
-    alive, other = sessions[sample.path(sample.alive)], sample.stopped
-    with other.claim():
+    with training(sample.runs, *sessions_of(cartpole("pack").frames(2e5))) as process:
+        first, other = process.directories
         sessions = sessions_by_path(sample)
-        request = stop_request([alive], sessions, sample.runs)
-    assert [one.path for one in request.sessions] == [alive.path]
+        chosen = sessions[sample.path(first)]
+        request = stop_request([chosen], sessions, sample.runs)
+    assert [one.path for one in request.sessions] == [chosen.path]
     assert f"stopped with them:\n  {other.id}" in request.details
+    assert sample.alive.id not in request.details, "it has a process of its own"
 
 
 def test_a_session_on_another_host_is_not_stopped(sample: SampleRuns) -> None:
@@ -103,7 +106,7 @@ def test_finished_sessions_can_be_neither_stopped_nor_resumed(sample: SampleRuns
     assert ask_to_stop(sample.done[0]) == f"{sample.done[0].id} does not run any more"
 
     async def scenario(driver: Driver) -> None:
-        driver.app.focus_on([sample.path(one) for one in sample.done])
+        driver.app.selected = {sample.path(one) for one in sample.done}
         await driver.press("c")
         assert "none of the chosen sessions is running" in notifications(driver)
         await driver.press("r")
@@ -121,7 +124,7 @@ def test_resume_says_that_some_sessions_have_to_wait(sample: SampleRuns) -> None
 
 def test_a_session_with_an_incomplete_record_cannot_be_resumed(sample: SampleRuns) -> None:
     sample.stopped.session.write_text('{"experiment": "x"}')
-    with pytest.raises(StoreError, match="has no"):
+    with pytest.raises(StoreError, match="cannot be resumed from here"):
         resume_job(sample.stopped, sample.runs)
 
 
@@ -151,15 +154,13 @@ def test_y_copies_a_command_that_repeats_the_session(project: Project) -> None:
     async def scenario(driver: Driver) -> None:
         await driver.press("j", "y")
         assert driver.app.clipboard == repeat_command(SessionDir(path), project.runs)
-        assert "--plan" in notifications(driver)
+        assert "rldsl.train" in notifications(driver)
         copied.append(driver.app.clipboard)
 
     copied: list[str] = []
     drive(project.runs, scenario)
-    where, _, what = copied[0].partition(" && ")
-    assert shlex.split(where) == ["cd", str(project.root)]
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    subprocess.run(shlex.split(what), cwd=project.root, env=environment, capture_output=True, check=True)
+    subprocess.run(shlex.split(copied[0]), cwd=project.root, env=environment, capture_output=True, check=True)
     (again,) = (project.root / "repeated").glob("*/*/*/metrics.csv")
     assert again.relative_to(project.root / "repeated") == (path / "metrics.csv").relative_to(project.runs)
 
@@ -171,7 +172,7 @@ def test_y_copies_a_command_that_repeats_the_session(project: Project) -> None:
 
 def test_t_starts_tensorboard_until_the_monitor_ends(sample: SampleRuns) -> None:
     async def scenario(driver: Driver) -> None:
-        driver.app.focus_on([sample.path(sample.done[0])])
+        driver.app.selected = {sample.path(sample.done[0])}
         await driver.press("t")
         await driver.until(lambda: "http://127.0.0.1:" in driver.app.clipboard, seconds=90)
         with urllib.request.urlopen(driver.app.clipboard, timeout=60) as answer:

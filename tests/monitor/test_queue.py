@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from rldsl import Slurm
+from rldsl.launch.job_records import JobRecord, write_records
 from rldsl.monitor import queue
 from rldsl.monitor.queue import (
     POLL_SECONDS,
@@ -19,10 +21,12 @@ from rldsl.monitor.queue import (
     parse_dstack,
     parse_squeue,
     slurm,
+    spent_so_far,
     with_sessions,
 )
 from rldsl.monitor.session_index import SessionIndex
 from tests.monitor.conftest import SampleRuns
+from tests.monitor.drive import Driver, drive
 from tests.monitor.sample_sessions import append_events
 
 SQUEUE = "4711_0|RUNNING|None|ppo|1:02|node1\n4712|PENDING|Priority|sac|0:00|\nnonsense\n"
@@ -106,6 +110,9 @@ def test_parse_dstack() -> None:
         QueueRow("dstack", "x", "failed", "", "x"),
     ]
     assert parse_dstack({"detail": "no"}) == []
+    machine = {"latest_job_submission": {"job_provisioning_data": {"price": 0.5}}, "cost": 3.25}
+    (running, ended) = parse_dstack([{"id": "x", "status": one, **machine} for one in ("running", "done")])
+    assert (running.cost, ended.cost) == ("$3.25, $0.50/h", "$3.25")
 
 
 def test_dstack_is_polled_over_http_with_its_token(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,6 +137,20 @@ def test_dstack_is_polled_over_http_with_its_token(monkeypatch: pytest.MonkeyPat
     assert [row.id for row in queue.dstack()] == ["ppo-1"]
     assert requests == [("/api/runs/list", "Bearer sesame")]
     server.shutdown()
+
+
+def test_what_jobs_have_used_is_shown_in_the_words_of_status(sample: SampleRuns, command: Path) -> None:
+    write(command, f"printf '{SQUEUE}'".replace("\n", "\\n"))
+    write(command.with_name("sacct"), "echo '4712|7200|1800|billing=4,gres/gpu=2'")
+    ids = (sample.stopped.id, sample.new.id)
+    write_records(sample.runs, [JobRecord("slurm", "4712", ids, "s", Slurm().data())])
+    assert spent_so_far(sample.runs / "none") == []
+
+    async def scenario(driver: Driver) -> None:
+        await driver.press("6")
+        await driver.until(lambda: "used so far: 2.00 core-hours, 1.00 GPU-hours; 2 jobs" in driver.text)
+
+    drive(sample.runs, scenario, queue=Queue({"SLURM": slurm}, runs=sample.runs))
 
 
 def test_jobs_are_joined_with_sessions(sample: SampleRuns) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import time
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from rldsl.monitor.widgets.bars import SCREENS
 from tests.monitor.conftest import SampleRuns
 from tests.monitor.drive import Driver, drive
 from tests.monitor.terminal import Terminal
+from tests.project import until
 
 
 async def visit_every_screen(driver: Driver) -> None:
@@ -48,7 +49,7 @@ def test_a_run_directory_that_is_not_there_yet(tmp_path: Path) -> None:
 
 def test_a_directory_that_is_deleted_while_it_is_shown(sample: SampleRuns) -> None:
     async def scenario(driver: Driver) -> None:
-        driver.app.focus_on([sample.path(sample.done[0])])
+        driver.app.selected = {sample.path(sample.done[0])}
         await driver.press("4")
         shutil.rmtree(sample.done[0].path)
         await driver.settle()
@@ -97,8 +98,10 @@ def test_an_error_while_reading_is_shown_until_it_is_gone(sample: SampleRuns, mo
 
 
 def test_a_queue_that_hangs_does_not_block_the_screen(sample: SampleRuns) -> None:
+    answer = threading.Event()
+
     def hangs() -> list[QueueRow]:
-        time.sleep(1.5)
+        answer.wait(60)
         raise TimeoutError("no answer")
 
     async def scenario(driver: Driver) -> None:
@@ -106,6 +109,8 @@ def test_a_queue_that_hangs_does_not_block_the_screen(sample: SampleRuns) -> Non
         await driver.pilot.pause()
         assert "polling ..." in driver.text
         await driver.pilot.press("1", "j", "6")
+        assert driver.app.current_mode == "queue" and "does not answer" not in driver.text
+        answer.set()
         await driver.until(lambda: "SLURM does not answer: no answer" in driver.text)
 
     drive(sample.runs, scenario, queue=Queue({"SLURM": hangs}))
@@ -137,12 +142,11 @@ def test_a_terminal_that_shrinks_while_it_runs(sample: SampleRuns) -> None:
         terminal.wait(lambda text: "14 sessions" in text)
         for columns, lines in ((80, 24), (30, 8), (10, 3), (140, 50)):
             terminal.resize(columns, lines)
-            terminal.press("2")
-            time.sleep(0.2)
-            terminal.press("1")
-            time.sleep(0.2)
+            before = terminal.bytes
+            terminal.press("21")
+            until(lambda before=before: terminal.bytes > before, 60)
         terminal.wait(lambda text: "progress" in text and "● running" in text)
         terminal.press("q")
-        assert terminal.process.wait(20) == 0
+        assert terminal.process.wait(60) == 0
     finally:
         terminal.close()

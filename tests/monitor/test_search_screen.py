@@ -59,11 +59,14 @@ def test_a_search_is_followed_while_it_runs(tmp_path: Path) -> None:
         await driver.press("5")
         assert [row[6] for row in board(driver)] == ["● running", "● running"]
         assert {row[4] for row in board(driver)} == {"-→0"}
+        await driver.press("j")
+        key = driver.app.screen.table.current_key
         for event in journal[4:]:
             directory.append(**event)
         with directory.claim():
             await driver.refresh()
             assert "12 trials of 1 search, 1 running" in driver.text
+        assert driver.app.screen.table.current_key == key, "the cursor stays on its trial"
         rows = board(driver)
         assert rows[0][4:7] == ["2", "1", "✓ done"] and rows[-1][6] == "✗ failed"
         assert {row[6] for row in rows[1:-1]} <= {"✓ done", "‖ paused"}

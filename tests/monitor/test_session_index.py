@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
-from rldsl.monitor import session_index
-from rldsl.monitor.session_index import Changes, SessionIndex, SessionSnapshot, SessionTracker
+from rldsl.monitor import session_tracker
+from rldsl.monitor.session_index import Changes, SessionIndex
+from rldsl.monitor.session_tracker import SessionTracker
+from rldsl.monitor.snapshot import SessionSnapshot
 from rldsl.report.status import run_states
 from rldsl.store.metrics import MetricsWriter
 from tests.monitor.conftest import SampleRuns
@@ -60,7 +63,7 @@ def test_a_refresh_without_changes_opens_no_file(sample: SampleRuns, monkeypatch
     monkeypatch.setattr(
         os, "open", lambda path, *rest, **more: (opened.append(str(path)), open_file(path, *rest, **more))[1]
     )
-    monkeypatch.setattr(session_index, "last_row", lambda path: opened.append(str(path)))
+    monkeypatch.setattr(session_tracker, "last_row", lambda path: opened.append(str(path)))
     assert not followed.refresh()
     assert not [path for path in opened if "metrics" in path or "journal" in path]
 
@@ -192,6 +195,30 @@ def test_a_slow_filesystem_is_scanned_less_often(sample: SampleRuns) -> None:
         followed.clock.now += 1.0
         followed.index.refresh()
     assert len(scans) == 1, "a scan that took one second is not repeated within 40 seconds"
+
+
+def test_speed_and_time_left_are_those_of_now(sample: SampleRuns) -> None:
+    """Not those of an earlier attempt, nor of a process that compiles or has ended."""
+    followed, alive = FollowedIndex(sample.runs), sample.path(sample.alive)
+
+    def figures() -> tuple[str, float | None, float | None]:
+        followed.refresh()
+        session = followed.sessions[alive]
+        return session.state, session.fps, session.left
+
+    assert figures() == ("running", 1000.0, 80.0)
+    append_events(sample.alive, ("compiling", {}))
+    assert figures() == ("compiling", None, None)
+    append_events(sample.alive, ("compiled", {}))
+    assert figures() == ("running", 1000.0, 80.0)
+    long_ago = time.time() - 60
+    os.utime(sample.alive.metrics, (long_ago, long_ago))
+    append_events(sample.alive, ("started", {"frame": 20_000}))
+    assert figures() == ("running", None, None)
+    MetricsWriter(sample.alive.metrics, COLUMNS).write(row(50_000, 100.0))
+    assert figures() == ("running", 1000.0, 50.0)
+    sample.process.kill()
+    assert figures() == ("killed", None, None)
 
 
 def test_a_killed_session_is_no_longer_running(sample: SampleRuns) -> None:

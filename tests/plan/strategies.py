@@ -236,7 +236,7 @@ def experiments(draw: st.DrawFn, search: bool = True) -> Experiment:
     """A valid experiment, with a search or without."""
     agent = draw(agents)
     return Experiment(
-        name=draw(st.from_regex(r"[a-z0-9_.-]{1,8}(/[a-z0-9_.-]{1,8})?", fullmatch=True)),
+        name=draw(st.from_regex(r"[a-z0-9][a-z0-9_.-]{0,7}(/[a-z0-9][a-z0-9_.-]{0,7})?", fullmatch=True)),
         agent=agent,
         env=draw(environments),
         budget=draw(budgets),

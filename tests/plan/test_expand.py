@@ -116,7 +116,7 @@ def test_equal_trials_of_two_experiments_have_one_id() -> None:
 
 
 def test_two_experiments_of_one_name_are_refused() -> None:
-    with pytest.raises(SpecError, match="two experiments are called cartpole/ppo; give one another name"):
+    with pytest.raises(SpecError, match=r"called cartpole/ppo \(.*:\d+ and .*:\d+\); give one"):
         make_plan([Overridden(BASE.build()), Overridden(BASE.frames(2e5).build())])
 
 

@@ -98,6 +98,7 @@ def test_an_option_changes_every_experiment_that_has_the_field() -> None:
         (["gama=1"], "--set gama=1: gama names no field; did you mean gamma?"),
         (["agent.gama=1"], "--set agent.gama=1: agent.gama names no field; did you mean agent.gamma"),
         (["agent.net.hiden=[1]"], "agent.net.hiden names no field; did you mean agent.net.hidden"),
+        (["hidden=[32,32]"], "--set hidden=[32,32]: hidden names no field; did you mean agent.net.hidden or"),
         (["name=x"], "--set name=x: name names no field"),
         (["agent.kind=random"], "agent.kind names no field"),
         (["agent.lr.start=1"], "agent.lr.start names no field"),
@@ -117,6 +118,13 @@ def test_an_option_that_is_wrong_is_one_sentence(texts: list[str], sentence: str
     with pytest.raises(SpecError) as caught:
         apply([RANDOM, PPO_], [options(*texts)])
     assert sentence in str(caught.value)
+
+
+def test_several_gin_options_apply_together() -> None:
+    made = overridden(gin("PPO.gamma = 0.5"), gin("PPO.lam = 0.6"), gin("Classic.num_envs = 2"))
+    assert [at(made, path) for path in ("agent.gamma", "agent.lam", "env.num_envs")] == [0.5, 0.6, 2]
+    with pytest.raises(SpecError, match=r"disagree about agent\.gamma"):
+        overridden(gin("PPO.gamma = 0.5"), gin("PPO.gamma = 0.6"))
 
 
 def test_saying_the_same_twice_is_no_disagreement() -> None:

@@ -58,32 +58,54 @@ def test_a_plan_without_trials_is_a_document_too() -> None:
     assert json.loads(out.getvalue())["trials"] == []
 
 
-def test_a_trial_that_was_changed_by_hand_is_refused(file: Path) -> None:
+def resealed(file: Path, good: str, bad: str) -> None:
+    """Changes the first such place of a plan and gives it the checksum that fits."""
+    changed = json.loads(file.read_text().replace(good, bad, 1))
+    trials = changed.pop("trials")
+    with file.open("w") as out:
+        write_plan(out, {name: value for name, value in changed.items() if name not in ("format", "sha256")}, trials)
+
+
+def test_a_plan_that_was_changed_by_hand_is_refused(file: Path) -> None:
     file.write_text(file.read_text().replace('"gamma": 0.9,', '"gamma": 0.8,'))
+    for _ in range(2):
+        with pytest.raises(StoreError, match=r"the plan .*frozen\.json was changed by hand or damaged: its checksum"):
+            load_plan(file)
+        file.write_text(json.dumps(json.loads(file.read_text()), indent=2))
+
+
+def test_a_trial_that_was_changed_by_hand_is_refused(file: Path) -> None:
+    resealed(file, '"gamma": 0.9,', '"gamma": 0.8,')
     with pytest.raises(SpecError, match=r"frozen\.json: trial \w+ was changed by hand, it is \w+ now"):
         list(load_plan(file).rows())
 
 
 def test_a_trial_that_makes_no_sense_is_refused(file: Path) -> None:
-    file.write_text(file.read_text().replace('"gamma": 0.9,', '"gamma": 9,'))
+    resealed(file, '"gamma": 0.9,', '"gamma": 9,')
     with pytest.raises(SpecError, match=r"frozen\.json, trial \w+\.agent\.gamma should be less than or equal to 1"):
         list(load_plan(file).rows())
 
 
 def test_a_plan_of_another_schema_is_refused(file: Path) -> None:
-    file.write_text(file.read_text().replace(f'"schema": {SCHEMA}', '"schema": 99', 1))
+    resealed(file, f'"schema": {SCHEMA}', '"schema": 99')
     with pytest.raises(SpecError, match=r"has schema 99, this version has \d+: make a new plan"):
         load_plan(file)
 
 
 @pytest.mark.parametrize(
     ("good", "bad"),
-    [('"seeds": [0, 1]', '"seeds": [0, -1]'), ('"differs"', '"differz"'), ('"overrides"', '"overridez"')],
+    [
+        ('"seeds": [0, 1]', '"seeds": [0, -1]'),
+        ('"differs"', '"differz"'),
+        ('"overrides"', '"overridez"'),
+        ('"experiment": "cartpole/random"', '"experiment": "x"'),
+    ],
 )
 def test_a_plan_with_damaged_fields_is_one_sentence(file: Path, good: str, bad: str) -> None:
-    file.write_text(file.read_text().replace(good, bad))
-    with pytest.raises(StoreError, match=r"the plan .*frozen\.json is damaged: "):
+    resealed(file, good, bad)
+    with pytest.raises(StoreError, match=r"the plan .*frozen\.json is damaged: ") as caught:
         list(load_plan(file).rows())
+    assert "\n" not in str(caught.value)
 
 
 def test_a_plan_that_is_cut_short_is_refused(file: Path) -> None:

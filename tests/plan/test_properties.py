@@ -29,7 +29,7 @@ from rldsl.spec.search import Dimension, Grid, Nevergrad, Search
 from rldsl.spec.session import Session
 from tests.plan.strategies import experiments
 
-NO_PART_OF_THE_WORK = ("budget.checkpoint_every", "compute")
+NO_PART_OF_THE_WORK = ("budget.checkpoint_every", "on_end", "compute")
 """The fields of a trial that identity ignores, with all that is in them."""
 
 ANOTHER = experiment("another").env(Classic("Acrobot-v1")).agent(Random()).frames(10).build()
@@ -158,6 +158,7 @@ def test_what_an_experiment_is_called_and_how_often_it_runs_is_no_part_of_a_tria
         "target": Target(1234.5),
         "search": search,
         "launcher": Slurm(hours=1),
+        "after": ("another/one",),
     }
     assert others.keys() == Experiment.model_fields.keys() - Trial.model_fields.keys()
     for name, value in others.items():

@@ -98,7 +98,7 @@ def test_plan_says_what_a_search_will_do(project: Project) -> None:
     assert "trials to 33.33k frames, 2 seeds each" in shown[3]
     assert "  each trial is chosen from the results so far: 6 trials cannot be listed yet" in lines
     assert not any("--all" in line for line in lines), "all that can be listed are listed"
-    assert "23 trials, 46 sessions: 46 new; at most 4.6M frames to go" in lines
+    assert "17 trials, 34 sessions: 34 new; at most 3.4M frames to go" in lines, "repeated draws count once"
     assert "  few trials: 3-4 per dimension are advised, 9 to 12 here" in lines
     assert "repeats: 6 of 8 trials repeat earlier ones" in lines
     assert any("at most " in line for line in lines)

@@ -85,6 +85,11 @@ def resumed_with_another_commit(one: SessionDir) -> None:
     (one.path / "provenance-2.json").write_text(json.dumps({**PROVENANCE, "code": code}))
 
 
+def with_digest(one: SessionDir, digest: str, sha: str) -> None:
+    code = {"sha": sha, "dirty": False, "digest": digest}
+    (one.path / "provenance.json").write_text(json.dumps({**PROVENANCE, "code": code}))
+
+
 def other_gymnasium(one: SessionDir) -> None:
     packages = {**PROVENANCE["packages"], "gymnasium": "0.29"}
     (one.path / "provenance.json").write_text(json.dumps({**PROVENANCE, "packages": packages}))
@@ -148,8 +153,8 @@ DAMAGES: list[tuple[Callable[[SessionDir], None], str]] = [
     (other_commit, "it was computed with different code: 0123456789, fedcba9876"),
     (resumed_with_another_commit, "it was computed with different code: 0123456789, fedcba9876"),
     (other_gymnasium, "it was computed with different versions of gymnasium: 0.29, 1.2.0"),
-    (uncommitted_changes, "its code had changes that were not committed"),
-    (no_repository, "its code was not committed to a git repository"),
+    (uncommitted_changes, "its code had changes that were not committed; commit them before training"),
+    (no_repository, "its code was not committed to a git repository; commit the file before training"),
     (other_device, "it was computed with different devices: cpu, cuda:0"),
     (other_kernels, "it was computed with different kernels: avx512, torch"),
     (not_compiled, "some seeds were computed with compiled updates and some without"),
@@ -158,7 +163,7 @@ DAMAGES: list[tuple[Callable[[SessionDir], None], str]] = [
     (frames_go_back, "the frames in metrics.csv of seed 0 do not increase"),
     (nan_in_the_middle, "metrics.csv of seed 0 has log points without a finite return after its first episode"),
     (no_provenance, "seed 0 has no provenance.json"),
-    (unreadable_settings, "session.json of seed 0 cannot be read"),
+    (unreadable_settings, "seed 0 cannot be used: "),
 ]
 
 
@@ -173,7 +178,21 @@ def test_a_damaged_session_is_rejected(
 
 def test_a_setting_changed_in_a_session_is_noticed(sessions: list[SessionDir], entry: Entry) -> None:
     changed_setting(sessions[0])
-    assert "session.json of seed 0 was changed" in audit(result_of(sessions), entry)[0]
+    (problem,) = audit(result_of(sessions), entry)[:1]
+    assert problem.startswith("seed 0 cannot be used: ") and "session.json was changed: its digest" in problem
+
+
+def test_one_code_version_is_one_digest_whatever_the_commit(sessions: list[SessionDir], entry: Entry) -> None:
+    for one, sha in zip(sessions, ("a" * 40, "b" * 40, "c" * 40), strict=True):
+        with_digest(one, "0123456789ab", sha)
+    assert audit(result_of(sessions), entry) == []
+    with_digest(sessions[1], "ba9876543210", "a" * 40)
+    assert audit(result_of(sessions), entry) == ["it was computed with different code: 0123456789, ba98765432"]
+
+
+def test_without_a_digest_one_code_version_is_one_commit(sessions: list[SessionDir], entry: Entry) -> None:
+    with_digest(sessions[0], "0123456789ab", "fedcba9876543210")
+    assert audit(result_of(sessions), entry) == ["it was computed with different code: 0123456789, fedcba9876"]
 
 
 # What the experiment declares differently from what was run.

@@ -140,3 +140,11 @@ def test_what_cannot_be_compared(a: Result, b: Result, message: str) -> None:
 def test_nothing_in_common() -> None:
     with pytest.raises(SpecError, match=r"no experiment in common: A has cartpole/ppo, B has x, y"):
         compare([result(LOW)], [result(LOW, "x"), result(LOW, "y")])
+
+
+def test_an_experiment_with_several_trials_is_named_with_its_trials() -> None:
+    trials = [result(HIGH, trial="aaaaaaaaaaaa"), result(HIGH, trial="bbbbbbbbbbbb")]
+    words = r"cartpole/ppo in B has 2 trials: name one of them \(aaaaaaaaaaaa, bbbbbbbbbbbb\), or FILE:EXPERIMENT"
+    for a in (result(LOW, "cartpole/random"), result(LOW)):
+        with pytest.raises(SpecError, match=words):
+            compare([a], trials)

@@ -6,10 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from rldsl.report.difference import SessionDifference, session_differences, setting_differences
-from rldsl.store.errors import StoreError
 from rldsl.store.session_dir import SessionDir
 
 RECORD = {"experiment": "a", "trial": {"agent": {"kind": "ppo", "gamma": 0.99}, "env": {"id": "x"}}, "seed": 0}
@@ -48,7 +45,10 @@ def test_settings_come_before_the_newest_provenance(tmp_path: Path) -> None:
     assert session_differences(first, first) == []
 
 
-def test_a_session_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+def test_a_session_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     first = make(tmp_path, 0, RECORD)
-    with pytest.raises(StoreError, match="cannot be read"):
-        session_differences(first, SessionDir(tmp_path / "cartpole-v1/ppo-0123456789ab/seed-9"))
+    missing = SessionDir(tmp_path / "cartpole-v1/ppo-0123456789ab/seed-9")
+    problem = "cannot be read: No such file or directory"
+    assert session_differences(first, missing) == [
+        SessionDifference("settings", "session.json", "can be read", problem)
+    ]

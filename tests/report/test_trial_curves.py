@@ -12,10 +12,11 @@ from rldsl.builders.experiment import ExperimentBuilder
 from rldsl.plan.existing import Existing
 from rldsl.plan.overrides import Overridden
 from rldsl.plan.plan import Plan, make_plan
+from rldsl.report.curve_panels import View, make_panels, smoothed
 from rldsl.report.learning_curve import Curve, join
 from rldsl.report.panel import UPDATES, WALL_TIME
 from rldsl.report.result import Result, SessionResult
-from rldsl.report.trial_curves import TrialCurves, View, make_panels, of_plan, of_results, of_sessions, smoothed
+from rldsl.report.trial_curves import TrialCurves, of_plan, of_results, of_sessions
 from rldsl.spec.errors import SpecError
 from rldsl.spec.gin_text import session_gin
 from rldsl.store.metrics import MetricsWriter
@@ -45,7 +46,7 @@ def written(runs: Path, *builders: ExperimentBuilder) -> Plan:
 
 
 def read(runs: Path, *builders: ExperimentBuilder) -> list[TrialCurves]:
-    return of_plan(written(runs, *builders), Existing(runs))
+    return of_plan(written(runs, *builders), Existing(runs), pytest.fail)
 
 
 def test_a_panel_shows_the_mean_of_all_experiments_of_an_environment(tmp_path: Path) -> None:
@@ -65,7 +66,10 @@ def test_a_run_directory_is_read_without_its_experiment_file(tmp_path: Path) -> 
     plan = written(tmp_path, PPO_ONE, A2C_ONE)
     (from_runs,), (from_plan,) = (
         make_panels(trials, View())
-        for trials in (of_sessions(Runs(tmp_path).sessions()), of_plan(plan, Existing(tmp_path)))
+        for trials in (
+            of_sessions(Runs(tmp_path).sessions(), pytest.fail),
+            of_plan(plan, Existing(tmp_path), pytest.fail),
+        )
     )
     assert {line.label: line.y.tolist() for line in from_runs.lines} == {
         line.label: line.y.tolist() for line in from_plan.lines

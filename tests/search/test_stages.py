@@ -8,6 +8,7 @@ import random
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from rldsl import PPO, SAC, SpecError, choice, grid, int_uniform, log_uniform, logit_uniform, uniform, when, zipped
 from rldsl.plan.expand import expand
@@ -18,7 +19,7 @@ from rldsl.search.leaderboard import best_trials
 from rldsl.search.stages import narrow_experiment
 from rldsl.spec.experiment import Experiment
 from rldsl.spec.search import Choice, Interval
-from rldsl.store.plan_file import SearchCost
+from rldsl.store.plan_parts import SearchCost
 from tests.search.recorded import CARTPOLE, asha, linear, record
 
 
@@ -129,4 +130,4 @@ def test_the_cost_of_every_stage_is_known_in_advance() -> None:
     searched = staged()
     made = narrow_experiment(searched, History.of(record(searched)))
     assert narrow.frames == len(list(expand(made))) * len(list(made.session_seeds)) * made.budget.frames
-    assert SearchCost.of(json.loads(json.dumps(cost.data()))) == cost  # in a saved plan
+    assert TypeAdapter(SearchCost).validate_python(json.loads(json.dumps(cost.data()))) == cost  # in a saved plan

@@ -45,8 +45,9 @@ class Cluster:
     def crash(self, node: str, job: str) -> None:
         """Ends a node with all that it runs of a job, without a word; the controller notices."""
         os.kill(int((self.lab / "run" / f"slurmd-{node}.pid").read_text()), signal.SIGKILL)
+        step = f"[{job.partition('_')[0]}."
         for process in psutil.process_iter(["name", "cmdline"]):
-            if process.info["name"] == "slurmstepd" and f"[{job}." in " ".join(process.info["cmdline"]):
+            if process.info["name"] == "slurmstepd" and step in " ".join(process.info["cmdline"]):
                 for one in (process, *process.children(recursive=True)):
                     one.kill()
         self.ask("scontrol", "update", f"nodename={node}", "state=down", "reason=crashed")

@@ -8,11 +8,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from safetensors.numpy import load_file
+
 from tests.project import Project, events, until
 from tests.slurm.cluster import Cluster
 
 AGENT = """
 import os
+import sys
 import time
 
 import numpy as np
@@ -24,20 +27,37 @@ class SlowAgent(RandomAgent):
     def __init__(self, setting):
         super().__init__(setting)
         spec = setting.specs[0]
-        self.nap, self.wrong = spec.nap, spec.wrong
+        self.nap = spec.nap * setting.seeds[0] if spec.by_seed else spec.nap
+        self.wrong = spec.wrong or setting.seeds[0] == spec.wrong_seed
+        self.hangs, self.steps = spec.hangs, 0
         self.eaten = np.ones(spec.eats * 2**17)
         if spec.says:
             print(f"{spec.says} is {len(os.environ.get(spec.says, ''))} long: "
                   f"{sum(os.environ.get(spec.says, '').encode())}", flush=True)
         print("gpus", os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
+        if "torch" in sys.modules:
+            print("threads", sys.modules["torch"].get_num_threads(), flush=True)
+
+    def state(self, member):
+        first_life = "SLURM_RESTART_COUNT" not in os.environ
+        if self.hangs == "always" or (self.hangs == "once" and first_life and self.steps > 250):
+            print("hangs", flush=True)
+            time.sleep(90)
+        return super().state(member)
+
+    def policy_state(self, member):
+        return super().state(member)
 
     def iterate(self, world):
+        self.steps += 1
         if self.wrong:
             raise ValueError("kaboom")
         time.sleep(self.nap)
         super().iterate(world)
 """
 EXPERIMENT = """
+import os
+import sys
 from typing import ClassVar, Literal
 
 from rldsl import PPO, Classic, Random, experiment, main
@@ -50,7 +70,16 @@ class Slow(Random, frozen=True):
     eats: int = 0
     says: str = ""
     wrong: bool = False
+    wrong_seed: int = -1
+    by_seed: bool = False
+    hangs: str = ""
 
+
+if "rldsl.train.pack" in sys.modules:  # a stand-in for GPUs: agents that compute nothing train on them
+    import torch
+
+    torch.cuda.is_available = lambda: bool(os.environ.get("CUDA_VISIBLE_DEVICES"))
+    torch.cuda.device_count = lambda: len(os.environ["CUDA_VISIBLE_DEVICES"].split(","))
 
 cart = experiment("cart").env(Classic("CartPole-v1")).seeds(2).compute(compile="off").log_every(100)
 slow = cart.agent(Slow()).frames(1000)
@@ -92,7 +121,8 @@ class Lab:
     @property
     def records(self) -> list[dict[str, Any]]:
         path = self.runs / ".jobs" / "tickets.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return [line for line in lines if "job_id" in line]
 
     @property
     def jobs(self) -> list[str]:
@@ -133,6 +163,14 @@ class Lab:
         """Everything that is in the project, file by file."""
         files = [path for path in self.project.root.rglob("*") if path.is_file()]
         return b"\n".join(os.fsencode(path) + b"\n" + path.read_bytes() for path in files)
+
+
+def weights(session: Path) -> dict[str, dict[str, bytes]]:
+    """What each checkpoint holds, apart from the metrics, which have times."""
+    return {
+        path.parent.name: {name: array.tobytes() for name, array in load_file(path).items() if "metrics" not in name}
+        for path in session.glob("checkpoints/*/*.safetensors")
+    }
 
 
 def _lines(path: Path) -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rldsl.launch.job_records import read_records
 from tests.docs import test_commands
 from tests.docs.documents import parse_blocks
 from tests.project import ROOT
@@ -22,5 +23,5 @@ def test_every_command_of_the_page_does_what_it_says(
     text = PAGE.read_text().replace("<!-- not run: needs a SLURM cluster -->", "<!-- output varies -->")
     reader = test_commands.Reader(tmp_path)
     assert reader.read(parse_blocks(text, PAGE.name)) >= 10
-    jobs = (reader.home / "runs" / ".jobs" / "tickets.jsonl").read_text().splitlines()
-    assert len(jobs) == 5, "one of four sessions, then four of one"
+    records = read_records(reader.home / "runs")
+    assert [record.stopped for record in records] == [False, *[True] * 4], "one of four sessions, then four of one"

@@ -38,5 +38,5 @@ def test_stopping_cancels_the_job_and_a_waiting_session_is_not_resumed_here(lab:
     request = stop_request([running], seen, lab.runs, jobs)
     assert request is not None
     assert "jobs are cancelled" in request.details and "In the same jobs, and stopped with them" in request.details
-    assert stop(request, lab.runs) == []
+    assert stop(request, lab.runs).errors == []
     lab.until_gone(running.job)

@@ -11,7 +11,7 @@ import pytest
 
 from rldsl.launch.slurm_queue import job_states
 from tests.project import rows, until, work
-from tests.slurm.lab import Lab
+from tests.slurm.lab import Lab, weights
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,8 @@ def _begin(long: Lab) -> None:
 def test_a_session_runs_as_a_job_and_is_followed(lab: Lab) -> None:
     said = lab.train("--only", "slow", "--seeds", 1)
     assert "submitted 1 session as 1 job to slurm" in said and "done" in said
-    assert lab.events() == ["created", "submitted", "started", "checkpoint", "done"]
+    events = [event for event in lab.events() if event != "checkpoint"]
+    assert events == ["created", "submitted", "launched", "started", "done"]
     assert "gpus" in (lab.seed(0) / "log.txt").read_text(), "its output is its log"
     assert lab.status("--only", "slow", "--seeds", 1)[0]["state"] == "done"
 
@@ -120,13 +121,8 @@ def test_a_warning_makes_it_checkpoint_and_go_on_bit_for_bit(lab: Lab) -> None:
     lab.until_event("done")
     assert lab.events().count("started") == 2 and len(lab.jobs) == 1
     assert work(lab.seed(0)) == work(lab.seed(0, whole))
-    ours, theirs = _weights(lab.seed(0)), _weights(lab.seed(0, whole))
-    assert len(theirs) == 2 and theirs.items() <= ours.items(), "the last weights and the best ones"
-
-
-def _weights(session: Path) -> dict[str, bytes]:
-    """What each checkpoint holds."""
-    return {path.parent.name: path.read_bytes() for path in session.glob("checkpoints/*/*.safetensors")}
+    ours, theirs = weights(lab.seed(0)), weights(lab.seed(0, whole))
+    assert (ours["best"], ours["000000012800"]) == (theirs["best"], theirs["000000012800"])
 
 
 def test_an_eviction_without_a_warning_goes_on_too(lab: Lab) -> None:
@@ -137,6 +133,7 @@ def test_an_eviction_without_a_warning_goes_on_too(lab: Lab) -> None:
     assert lab.events().count("started") == 2 and len(lab.jobs) == 1
 
 
+@pytest.mark.timeout(600)  # SLURM itself waits about two minutes until it starts the job again
 def test_a_node_that_fails_costs_nothing_but_time(lab: Lab) -> None:
     lab.launcher(constraint="frail")
     words = ("--only", "slow", "--seeds", 1, "--set", "agent.nap=0.01", "--set", "budget.checkpoint_every=100")
@@ -145,7 +142,7 @@ def test_a_node_that_fails_costs_nothing_but_time(lab: Lab) -> None:
     lab.cluster.crash("node1", lab.jobs[0])
     assert until(lambda: lab.status(*words)[0]["state"] == "queued")
     lab.cluster.revive("node1")
-    lab.until_event("done")
+    lab.until_event("done", seconds=400)
     assert lab.events().count("started") == 2 and len(lab.jobs) == 1
     assert [int(row["frame"]) for row in rows(lab.seed(0))] == list(range(100, 1001, 100))
 
@@ -162,7 +159,7 @@ def test_out_of_memory_is_told_from_other_ends(lab: Lab) -> None:
 
 def test_gpus_are_handed_out_and_too_many_are_refused(lab: Lab) -> None:
     lab.launcher(gpus=1)
-    lab.train("--only", "slow", "--seeds", 1, "--frames", 100)
+    lab.train("--only", "slow", "--seeds", 1, "--frames", 100, "--set", "compute.device=cuda")
     assert "gpus 0" in (lab.seed(0) / "log.txt").read_text()
     lab.launcher(gpus=9)
     said = lab.train("--only", "slow", "--frames", 200, "--detach", fails=True)

@@ -10,7 +10,7 @@ from rldsl import DQN, PPO, SAC, Agent, Classic
 from rldsl.spec.budget import Budget
 from rldsl.spec.experiment import Trial
 from rldsl.spec.migrate import migrate_trial
-from rldsl.spec.session import Session
+from rldsl.spec.session import Session, recorded_id
 
 OLD_NAMES = {
     "max_grad_norm": "grad_clip",
@@ -31,7 +31,9 @@ def as_schema_1(session: Session) -> dict[str, Any]:
     """The `session.json` that schema 1 would have written."""
     record = session.record()
     agent = {OLD_NAMES.get(name, name): value for name, value in record["trial"]["agent"].items()}
-    return {**record, "schema": 1, "trial": {**record["trial"], "agent": agent}}
+    trial = {**record["trial"], "agent": agent}
+    old = {**record, "schema": 1, "trial": trial}
+    return {**old, "trial_id": recorded_id(old), "id": f"{recorded_id(old)}-s{session.seed}"}
 
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.kind)

@@ -112,7 +112,7 @@ def test_a_killed_writer_loses_nothing_acknowledged(tmp_path, child):
     for attempt in range(4):
         path = tmp_path / f"lines-{attempt}"
         writer = child(APPEND, path, "acknowledged", 1_000_000)
-        acknowledged = [writer.line()]
+        acknowledged = [writer.line(), writer.line()]
         time.sleep(random.random() * 0.1)
         acknowledged += writer.kill()
         lines = TailReader(path).read_new()

@@ -9,6 +9,7 @@ import pytest
 from rldsl.store import worktree
 from rldsl.store.provenance import Difference, Provenance, collect, differences, write_provenance
 from rldsl.store.scrub import scrub_command, scrub_text
+from rldsl.store.secrets import offenders
 from rldsl.store.worktree import read_worktree
 
 TOKEN = "hf_" + "aB3" * 11
@@ -48,7 +49,9 @@ def test_a_dirty_tree(repository):
     (repository / "data.bin").write_bytes(b"\0\1")
     (repository / "runs").mkdir()
     (repository / "runs" / "ignored.py").write_text("no")
-    tree = read_worktree(repository / "sub")
+    (repository / "other.py").write_text("nobody imports this")
+    tree = read_worktree(repository / "sub", [repository / "sub" / "new.py"])
+    assert "other.py" not in tree.diff
     assert "-x = 1\n+x = 2\n" in tree.diff
     assert "+++ b/sub/new.py\n@@ -0,0 +1,2 @@\n+y = 1\n+z = 2\n" in tree.diff
     assert "data.bin" not in tree.diff
@@ -61,7 +64,7 @@ def test_the_diff_makes_the_tree(repository):
     new = {"new.py": "y = 1\n", "open.py": "a = 1\nb = '\f'", "empty.py": ""}
     for name, text in new.items():
         (repository / name).write_text(text)
-    diff = read_worktree(repository).diff
+    diff = read_worktree(repository, [repository / name for name in new]).diff
     git(repository, "stash", "--include-untracked")
     (repository / "d").write_text(diff)
     git(repository, "apply", "d")
@@ -87,7 +90,7 @@ def test_a_repository_without_a_commit(tmp_path):
     (tmp_path / "a.py").write_text("a = 1\n")
     (tmp_path / "b.py").write_text("b = 1\n")
     git(tmp_path, "add", "a.py")
-    tree = read_worktree(tmp_path)
+    tree = read_worktree(tmp_path, [tmp_path / "b.py"])
     assert tree.sha is None
     assert "+a = 1" in tree.diff
     assert "+b = 1" in tree.diff
@@ -96,7 +99,7 @@ def test_a_repository_without_a_commit(tmp_path):
 def test_a_long_diff_is_cut_with_a_note(repository, monkeypatch):
     monkeypatch.setattr(worktree, "MOST_BYTES", 1000)
     (repository / "long.py").write_text("x = 1\n" * 1000)
-    diff = read_worktree(repository).diff
+    diff = read_worktree(repository, [repository / "long.py"]).diff
     assert len(diff) < 1200
     assert diff.endswith("# cut here: the diff is longer than 1000 characters\n")
 
@@ -185,3 +188,37 @@ def test_differences():
         Difference("host", "host", "h", "i"),
     ]
     assert differences({}, {}) == []
+
+
+PRIVATE_KEY = "-----BEGIN RSA PRIVATE " + "KEY-----\nMIIabc\n-----END RSA PRIVATE " + "KEY-----"
+
+
+def test_secrets_of_tracked_files_are_not_in_the_diff(repository, tmp_path):
+    tokens = {"a.yaml": "github: ghp_" + "a1B2" * 9, "b.py": f"KEY = {PRIVATE_KEY}", ".env": "PASSWORD=hunter2"}
+    for name in tokens:
+        (repository / name).write_text("before\n")
+    git(repository, "add", "--force", *tokens)
+    git(repository, "commit", "-m", "second")
+    for name, text in tokens.items():
+        (repository / name).write_text(text)
+    origin = collect([], repository)
+    assert "a.yaml" in origin.diff and "b.py" in origin.diff
+    assert "# .env is left out" in origin.diff
+    assert not any(secret in origin.diff for secret in ("ghp_", "MIIabc", "hunter2"))
+    write_provenance(tmp_path, origin)
+    for name in ("tree.diff", "provenance.json"):
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+
+
+def test_offenders(tmp_path):
+    (tmp_path / "tree.diff").write_text("+ hf_" + "a1B2" * 9)
+    (tmp_path / "metrics.csv").write_text("frame\n")
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    (tmp_path / "id_ed25519").write_text("x")
+    (tmp_path / "id_ed25519.pub").write_text("x")
+    found = offenders(sorted(tmp_path.iterdir()))
+    assert {path.name: reason for path, reason in found.items()} == {
+        "tree.diff": "contains what looks like a Hugging Face token",
+        "link": "is a symbolic link",
+        "id_ed25519": "has the name of a file with keys or credentials",
+    }

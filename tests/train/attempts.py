@@ -15,9 +15,10 @@ from rldsl.spec.experiment import Experiment, Trial
 from rldsl.spec.session import Session
 from tests.agents import tiny  # noqa: F401  (a process that reads a plan must know its environments)
 from tests.project import rows, until
+from tests.train import walks  # noqa: F401  (the same)
 
-_server = multiprocessing.get_context("forkserver")
-_server.set_forkserver_preload(["rldsl.agents.ppo", "rldsl.agents.sarsa", "rldsl.train.__main__", "rldsl.envs.classic"])
+server = multiprocessing.get_context("forkserver")
+server.set_forkserver_preload(["tests.train.warm"])
 
 
 class Attempts:
@@ -38,7 +39,7 @@ class Attempts:
     def start(self, *options: str) -> BaseProcess:
         names = [word for one in self.sessions for word in ("--session", one.id)]
         arguments = [str(self.plan), "--runs", str(self.runs), *names, *options]
-        process = _server.Process(target=_main, args=(arguments, self.segment_bytes))
+        process = server.Process(target=_main, args=(arguments, self.segment_bytes))
         process.start()
         return process
 

@@ -77,8 +77,8 @@ def test_a_policy_that_is_loaded_acts_as_the_one_that_was_saved(tmp_path: Path) 
 def test_checkpoints_come_every_so_many_frames_and_two_are_kept(tmp_path: Path) -> None:
     pack = train(tmp_path, session(PPO_SMALL, frames=640, checkpoint_every=128))
     told = [one["frame"] for one in events(pack.directories[0].path) if one["event"] == "checkpoint"]
-    assert sorted(set(told)) == [128, 256, 384, 512, 640]
-    assert checkpoint_frames(pack.directories[0].checkpoints) == [640, 512]
+    assert sorted(set(told)) == [128, 256, 384, 512, 576, 640]  # 576: before the last iteration, for longer runs
+    assert checkpoint_frames(pack.directories[0].checkpoints) == [640, 576]
 
 
 def test_a_policy_of_a_tiny_task_is_found_again_in_the_best_checkpoint(tmp_path: Path) -> None:

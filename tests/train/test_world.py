@@ -86,7 +86,7 @@ def test_every_row_counts_for_its_own_member(tmp_path: Path) -> None:
     assert [one.episodes for one in recorders] == [4, 4]
     assert list(recorders[0].returns) == [0.2, 0.2, 0.2, 1.0] and list(recorders[1].returns) == [1.0] * 4
     for one in recorders:
-        one.write_log_points({})
+        one.write_log_points(0, {})
     assert [read_metrics(one.metrics.path)["episode_return"] for one in recorders] == [[pytest.approx(0.4)], [1.0]]
 
 
@@ -98,7 +98,7 @@ def test_a_member_that_is_not_active_is_not_logged(tmp_path: Path) -> None:
     world.begin([0, 1])
     world.step(np.array([1, 1]))
     for one in recorders:
-        one.write_log_points({})
+        one.write_log_points(0, {})
     assert [len(read_metrics(one.metrics.path)["frame"]) for one in recorders] == [1, 0]
 
 
@@ -147,7 +147,7 @@ def test_moving_averages_are_over_100_episodes_and_100_log_points(tmp_path: Path
         one.add_episode(total, number)
         averages.append(float(np.mean(returns[max(0, number - 99) : number + 1])))
         one.take_log_point(2 + number, {"loss": 0.5})
-    one.write_log_points({})
+    one.write_log_points(0, {})
     metrics = read_metrics(one.metrics.path)
     assert (metrics["episode_return"][0], metrics["episode_return_ma"][0], metrics["episodes"][0]) == (None, None, 0)
     np.testing.assert_allclose(metrics["episode_return"][1:], averages)
@@ -168,7 +168,7 @@ def test_a_record_that_goes_on_says_what_one_that_never_stopped_says(tmp_path: P
         for one in (whole, first if point < 150 else second):
             one.add_episode(total, point)
             one.take_log_point(point, {})
-            one.write_log_points({})
+            one.write_log_points(0, {})
     paths = [one.metrics.path.parent for one in (whole, first, second)]
     assert work(paths[1]) + work(paths[2]) == work(paths[0])
     assert (second.best, second.episodes) == (whole.best, whole.episodes)

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
-from rldsl.launch.code import LIBRARY
-from rldsl.spec.errors import PACKAGE, SpecError
+from rldsl.launch.code import LIBRARY, library
+from rldsl.spec.errors import SpecError
 
 LIMIT = "DSTACK_SERVER_CODE_UPLOAD_LIMIT"
 """The environment variable with the upload limit of the server in bytes; 0: no limit."""
@@ -34,21 +34,20 @@ def wrapped(name: str, files: Mapping[str, bytes]) -> bytes:
 def code_files(code: Path) -> dict[str, bytes]:
     """The frozen copy of the code, with the metadata of rldsl that Submitit finds plugins by."""
     files = {str(path.relative_to(code)): path.read_bytes() for path in sorted(code.rglob("*")) if path.is_file()}
-    if any(name.startswith(f"{LIBRARY}/rldsl/") for name in files):
-        files |= {f"{LIBRARY}/rldsl.dist-info/{name}": text.encode() for name, text in _metadata().items()}
-    return files
+    return {**files, **_plugin(files)}
 
 
-def requirements() -> str:
-    """The dependencies of rldsl in the versions of this machine, for `pip install --requirement`."""
-    needed = [one.partition(">=")[0] for one in metadata.requires("rldsl") or [] if ";" not in one]  # of no extra
-    if "site-packages" in PACKAGE.parts:
-        needed.append("rldsl")  # it does not go along with the code
-    return "".join(f"{name}=={_version(name)}\n" for name in needed)
+def library_files() -> dict[str, bytes]:
+    """rldsl itself, for functions that run without a copy of the code; empty if it can be installed with pip."""
+    files = {goal: source.read_bytes() for source, goal in sorted(library(), key=lambda entry: entry.goal)}
+    return {**files, **_plugin(files)}
 
 
-def _version(name: str) -> str:
-    return metadata.version(name.partition("[")[0]).partition("+")[0]
+def _plugin(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The metadata of rldsl that Submitit finds plugins by, if rldsl is among the files."""
+    if not any(name.startswith(f"{LIBRARY}/rldsl/") for name in files):
+        return {}
+    return {f"{LIBRARY}/rldsl.dist-info/{name}": text.encode() for name, text in _metadata().items()}
 
 
 def _metadata() -> dict[str, str]:

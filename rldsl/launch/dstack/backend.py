@@ -8,18 +8,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rldsl.hub.repository import Repository
+from rldsl.hub.live import LiveStore
 from rldsl.hub.sync import Sync
-from rldsl.launch.backend import Check, QueueState, QueueUnavailable
+from rldsl.launch.backend import Check, QueueState, QueueUnavailable, Spending
 from rldsl.launch.code import PROJECT
-from rldsl.launch.dstack.api import Api, DstackError, Run
-from rldsl.launch.dstack.configuration import JOBS, configuration
+from rldsl.launch.dstack.api import Api, DstackError, Run, spending_of
+from rldsl.launch.dstack.configuration import JOBS, configuration, read_names
+from rldsl.launch.intents import Intent
 from rldsl.launch.job_records import JobRecord
 from rldsl.launch.jobs import Job, JobMaker, Resources
 from rldsl.spec.dstack import HF_TOKEN, Dstack
 from rldsl.spec.errors import SpecError
 from rldsl.store.checkpoint import checkpoint_frames
 from rldsl.store.session_dir import SessionDir
+from rldsl.store.sources import source_files
 
 OFFERS = 5
 LAST_LINES = 20
@@ -49,7 +51,7 @@ class DstackBackend:
         """The server, its fleets and secrets, and the repository of results; only the server if it does not answer."""
         try:
             api = Api()
-            fleets = api.project("fleets/list")
+            fleets = api.project("fleets/list", answer=list)
         except DstackError as error:
             return [Check("server", False, str(error))]
         server = f"{api.server.url} answers, project {api.server.project}"
@@ -64,7 +66,8 @@ class DstackBackend:
         """The resources of each run, and the cheapest machines that provide them, with their price."""
         wanted = configuration(self.launcher, resources, [JOBS])
         try:
-            plan = Api().project("runs/get_plan", {"run_spec": {"configuration": wanted}, "max_offers": OFFERS})
+            body = {"run_spec": {"configuration": wanted}, "max_offers": OFFERS}
+            plan = Api().project("runs/get_plan", body, dict)
         except DstackError as error:
             return [_request(wanted), str(error)]
         offers = plan["job_plans"][0]["offers"]
@@ -82,10 +85,20 @@ class DstackBackend:
             raise SpecError(NO_RESULTS)
         self.upload_checkpoints(jobs)
         executor = DstackExecutor(folder)
-        first, plan = jobs[0], _maker(jobs[0]).plan
-        facts = {"code": code, "plan": plan, "name": first.name, "resources": first.resources}
+        first, maker = jobs[0], _maker(jobs[0])
+        sources = source_files(maker.file, code / PROJECT) if maker.file else []
+        facts = {"code": code, "plan": maker.plan, "name": first.name, "resources": first.resources, "sources": sources}
         executor.update_parameters(profile=self.launcher, **facts)
         return [job.job_id for job in executor.submit_array([self._task(job, code) for job in jobs])]
+
+    def find(self, intent: Intent) -> dict[int, str]:
+        """By the names of the runs, which are in the folder of a submission before the first one is started."""
+        names = read_names(intent.folder)
+        try:
+            runs = Api().runs(names)
+        except DstackError as error:
+            raise QueueUnavailable(str(error)) from error
+        return {index: name for index, name in enumerate(names) if name in runs}
 
     def states(self, ids: Sequence[str]) -> dict[str, QueueState]:
         try:
@@ -96,6 +109,15 @@ class DstackBackend:
 
     def cancel(self, ids: Sequence[str]) -> None:
         Api().stop(ids)
+
+    def spending(self, ids: Sequence[str]) -> Spending:
+        """What runs have cost so far, and the price of those that run now."""
+        try:
+            runs = Api().runs(ids).values()
+        except DstackError as error:
+            raise QueueUnavailable(str(error)) from error
+        spent = [spending_of(run) for run in runs]
+        return Spending(sum(one.cost for one in spent), sum(one.per_hour for one in spent))
 
     def fetch(self, records: Sequence[JobRecord]) -> None:
         """Pulls sessions that are not done from their repository; a volume cannot be reached from here.
@@ -109,7 +131,7 @@ class DstackBackend:
                 repositories[launcher.repository] += [one for one in record.directories if not self._done(one)]
         for name, sessions in repositories.items():
             if sessions:
-                Sync(Repository(name), self.runs, sessions).pull(checkpoints=False)
+                Sync(LiveStore(name), self.runs, sessions).pull(checkpoints=False)
 
     def last_lines(self, record: JobRecord) -> list[str]:
         from rldsl.launch.dstack.executor import split_log
@@ -119,7 +141,7 @@ class DstackBackend:
         return split_log(api.log(run))[0].splitlines()[-LAST_LINES:] if run else []
 
     def _task(self, job: Job, code: Path) -> Any:
-        from rldsl.launch.dstack.task import HostTask
+        from rldsl.launch.dstack.task import HostPack, HostTask
 
         file = _maker(job).file
         return HostTask(
@@ -130,6 +152,8 @@ class DstackBackend:
             path=tuple(str(Path(one).relative_to(code)) for one in job.path if Path(one).is_relative_to(code)),
             origin=tuple(_maker(job).origin),
             until=job.until,
+            packs=tuple(HostPack(len(one.sessions), one.attempts, one.resources) for one in job.packs),
+            cpus=job.resources.cpus,
             results=self.launcher.results or "",
             seconds=self.launcher.hours * 3600,
             push_seconds=self.launcher.push_minutes * 60,
@@ -143,7 +167,7 @@ class DstackBackend:
         """Pushes sessions that began on this machine, so that the runs resume them."""
         begun = [path for job in jobs for path in self._relative(job) if self._begun(path)]
         if begun and self.launcher.repository:
-            repository = Repository(self.launcher.repository)
+            repository = LiveStore(self.launcher.repository)
             repository.create()
             pulled = Sync(repository, self.runs, begun).pull(checkpoints=False)
             if missing := [path for path in begun if path not in pulled]:
@@ -165,7 +189,7 @@ class DstackBackend:
     def _secret_checks(self, api: Api) -> list[Check]:
         if not self.launcher.secrets:
             return []
-        known = {one["name"] for one in api.project("secrets/list")}
+        known = {one["name"] for one in api.project("secrets/list", answer=list)}
         absent = [name for name in self.launcher.secrets if name not in known]
         words = f"the project has no secret {', '.join(absent)}: `dstack secret set`"
         return [Check("secrets", not absent, words if absent else ", ".join(self.launcher.secrets))]
@@ -193,8 +217,10 @@ def state_of(run: Run) -> QueueState:
         case "pending" | "submitted" | "provisioning" as status:
             retry = f"again after: {_reason(job, why)}" if why else ""
             return QueueState("pending", retry or ("starts a machine" if status == "provisioning" else ""), where)
-        case "running" | "terminating":
+        case "running":
             return QueueState("running", "", where)
+        case "terminating":
+            return QueueState("completing", "", where)
         case "done":
             return QueueState("done", "", where)
         case "failed":

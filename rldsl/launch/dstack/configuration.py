@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import uuid
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rldsl.launch.code import LIBRARY
 from rldsl.launch.jobs import Resources
 from rldsl.spec.dstack import Dstack
+from rldsl.store.files import replace_json
 
 FOLDER = ".rldsl"
 """The folder of uploaded files in the working directory of a run."""
@@ -18,6 +21,10 @@ CODE, JOBS = "code", "jobs"
 """The two archives."""
 PLAN, REQUIREMENTS = "plan.json", "requirements.txt"
 """Files in the archive of jobs."""
+NAMES = "runs.json"
+"""The names of the runs of a submission, in its folder."""
+RAISED = "RLDSL_RAISED"
+"""The environment variable with the exit code of a run whose function raised an exception, if not 1."""
 LONGEST_NAME = 41
 ID = 8
 
@@ -28,6 +35,19 @@ def run_name(name: str) -> str:
     if not plain[:1].isalpha():
         plain = f"run-{plain}"
     return f"{plain[: LONGEST_NAME - ID - 1].strip('-')}-{uuid.uuid4().hex[:ID]}"
+
+
+def write_names(folder: Path, names: Sequence[str]) -> None:
+    """Writes the names of the runs of a submission, before the first one is started."""
+    replace_json(folder / NAMES, list(names))
+
+
+def read_names(folder: Path) -> list[str]:
+    """The names of the runs of a submission; none if it was interrupted before they were chosen."""
+    try:
+        return [str(name) for name in json.loads((folder / NAMES).read_bytes())]
+    except FileNotFoundError:
+        return []
 
 
 def configuration(launcher: Dstack, resources: Resources, archives: Sequence[str]) -> dict[str, Any]:
@@ -73,12 +93,12 @@ def environment(launcher: Dstack) -> dict[str, str]:
 
 def _resources(launcher: Dstack, resources: Resources) -> dict[str, Any]:
     wanted: dict[str, Any] = {"cpu": f"{launcher.cpus or resources.cpus}.."}
-    wanted["memory"] = f"{launcher.memory_gb or 1:g}GB.."
+    wanted["memory"] = f"{launcher.memory_gb or max(1.0, resources.memory_gb):g}GB.."
     wanted["disk"] = f"{launcher.disk_gb:g}GB.." if launcher.disk_gb else None
-    gpus = resources.gpus if launcher.gpus is None else launcher.gpus
-    if gpus or launcher.gpu or launcher.gpu_memory_gb:
+    gpus = max(resources.gpus, launcher.asked_gpus) if launcher.gpus is None else launcher.gpus
+    if gpus:
         memory = f"{launcher.gpu_memory_gb:g}GB.." if launcher.gpu_memory_gb else None
-        gpu = {"name": list(launcher.gpu) or None, "memory": memory, "count": max(gpus, 1)}
+        gpu = {"name": list(launcher.gpu) or None, "memory": memory, "count": gpus}
         wanted["gpu"] = {name: value for name, value in gpu.items() if value is not None}
     return wanted
 

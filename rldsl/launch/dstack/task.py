@@ -10,17 +10,17 @@ import signal
 import sys
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
-from rldsl.hub.repository import Repository
+from rldsl.hub.live import LiveStore
 from rldsl.hub.retry import HubError
 from rldsl.hub.sync import Sync
 from rldsl.launch.code import PROJECT
 from rldsl.launch.dstack.configuration import CODE, FOLDER, JOBS, PLAN
-from rldsl.launch.jobs import JobMaker
-from rldsl.launch.local import STOPPED
+from rldsl.launch.jobs import Job, JobMaker, Resources, node_command
+from rldsl.launch.process_end import STOPPED
 from rldsl.launch.task import Task
 from rldsl.store.files import TailReader
 from rldsl.store.layout import LOG
@@ -28,6 +28,15 @@ from rldsl.store.session_dir import SessionDir
 
 MARGIN = 600.0
 """Seconds before the time limit at which a job checkpoints and ends, to be retried; at most a tenth of the limit."""
+
+
+@dataclass(frozen=True)
+class HostPack:
+    """A process of a task of several packs: the number of its sessions, and what it needs."""
+
+    sessions: int
+    attempts: tuple[int, ...]
+    resources: Resources
 
 
 @dataclass
@@ -43,6 +52,9 @@ class HostTask(Task):
     path: tuple[str, ...] = ()
     origin: tuple[str, ...] = ()
     until: int | None = None
+    packs: tuple[HostPack, ...] = ()
+    """The processes, if there are several; `sessions` and `directories` are those of all of them."""
+    cpus: int = 1
     results: str = ""
     seconds: float = 86400.0
     push_seconds: float = 600.0
@@ -50,7 +62,7 @@ class HostTask(Task):
     """Whether dstack retries a run that ends with an error."""
     _sessions: list[SessionDir] = field(default_factory=list, init=False, repr=False, compare=False)
     _sync: Sync | None = field(default=None, init=False, repr=False, compare=False)
-    _log: TailReader | None = field(default=None, init=False, repr=False, compare=False)
+    _logs: list[TailReader] = field(default_factory=list, init=False, repr=False, compare=False)
     _pushed: float = field(default=0.0, init=False, repr=False, compare=False)
 
     every_seconds: ClassVar[float] = 1.0
@@ -82,8 +94,8 @@ class HostTask(Task):
             self._sync.repository.create()
             pulled = self._sync.pull()
             _log(f"rldsl: {len(pulled)} of {len(self.directories)} sessions resume from {self.results}")
-        self._log = TailReader(Path(self.directory, LOG))
-        self._log.read_new()
+        for log in self._logs:
+            log.read_new()
         self._pushed = time.monotonic()
 
     def every(self) -> None:
@@ -105,13 +117,27 @@ class HostTask(Task):
         code = here / FOLDER / CODE
         runs = Path(self.results) if self.results.startswith("/") else here / "runs"
         if not self.results.startswith("/"):
-            self._sync = Sync(Repository(self.results), runs, self.directories)
-        maker = JobMaker(here / FOLDER / JOBS / PLAN, runs, code / self.file if self.file else None, self.origin)
-        job = maker.job_of(self.sessions, runs / self.directories[0], self.until)
-        self.command, self.directory, self.cwd = job.command, str(job.directory), str(code / self.folder)
+            self._sync = Sync(LiveStore(self.results), runs, self.directories)
+        file = code / self.file if self.file else None
+        maker = JobMaker(here / FOLDER / JOBS / PLAN, runs, file, self.origin, any_code=True)
+        jobs = self._jobs(maker)
+        self.command = jobs[0].command if len(jobs) == 1 else node_command(jobs, self.cpus)
+        self.directory = str(jobs[0].directory) if len(jobs) == 1 else ""
+        self.cwd = str(code / self.folder)
+        self._logs = [TailReader(job.directory / LOG) for job in jobs]
         paths = [*(str(code / one) for one in self.path), os.environ.get("PYTHONPATH", "")]
         self.environment = {**self.environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         self._sessions = [SessionDir(runs / one) for one in self.directories]
+
+    def _jobs(self, maker: JobMaker) -> list[Job]:
+        """A job for each process."""
+        jobs, at = [], 0
+        for pack in self.packs or (HostPack(len(self.sessions), (), Resources()),):
+            directories = tuple(maker.runs / one for one in self.directories[at : at + pack.sessions])
+            job = maker.job_of(self.sessions[at : at + pack.sessions], directories[0], self.until)
+            jobs.append(replace(job, directories=directories, attempts=pack.attempts, resources=pack.resources))
+            at += pack.sessions
+        return jobs
 
     def _time_is_up(self) -> None:
         while self._child is None:  # the child is about to start
@@ -124,9 +150,10 @@ class HostTask(Task):
         return all(state.state == "failed" or state.reached(self.until) for state in states)
 
     def _copy_log(self) -> None:
-        """Prints new lines of the session's log, for the log of the run."""
-        for line in self._log.read_new() if self._log else ():
-            _log(line)
+        """Prints new lines of the sessions' logs, for the log of the run."""
+        for log in self._logs:
+            for line in log.read_new():
+                _log(line)
 
 
 def _log(line: str) -> None:

@@ -1,156 +1,159 @@
-"""Curves: a metric of the chosen sessions, averaged over seeds or one line per seed."""
+"""Curves: metrics of the chosen sessions, averaged over seeds or one line per seed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
-from rich.text import Text
-from textual import work
+from textual import on, work
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
-from textual.containers import Container
-from textual.widget import Widget
-from textual.widgets import Static
 
-from rldsl.monitor.curves import Curve, averaged, metrics_of
-from rldsl.monitor.screens.base import WatchScreen
-from rldsl.monitor.session_index import SessionSnapshot
-from rldsl.monitor.themes import palette_of
-from rldsl.monitor.widgets.chart import Chart
-from rldsl.report.panel import Line
-from rldsl.report.words import count
+from rldsl.monitor.chart_export import EXPORTS, chart_file
+from rldsl.monitor.chart_lines import View
+from rldsl.monitor.screens.curves_drawing import SMOOTHING, CurvesDrawing
+from rldsl.monitor.screens.curves_legend import room_for
+from rldsl.monitor.screens.dialogs import Choose
+from rldsl.monitor.widgets.chart import Chart, ChartData
 
-MAX_SESSIONS = 64
-MAX_LINES = 8
 AXES = ("frame", "seconds")
-RETURN_METRICS = ("episode_return", "episode_return_ma", "eval_return")
-"""Metrics that can be compared with the target."""
 
 
-class CurvesScreen(WatchScreen):
-    """Reads the chosen sessions in a thread and draws them as they grow."""
+class CurvesScreen(CurvesDrawing):
+    """The keys and the mouse."""
 
     NAME = "curves"
-    AUTO_FOCUS = "Chart"
+    AUTO_FOCUS = None
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("m", "metric(1)", "Metric"),
         Binding("M", "metric(-1)", "Previous metric", show=False),
-        Binding("s", "seeds", "Seeds"),
-        Binding("L", "log", "Log axis"),
-        Binding("x", "axis", "X axis"),
-        Binding("plus", "", "Zoom", key_display="+ -"),
-        Binding("escape", "app.show('runs')", "Back", show=False),
+        Binding("v", "grid", "Grid"),
+        Binding("s", "seeds", "Seeds", show=False),
+        Binding("e", "smooth", "Smooth"),
+        Binding("i", "inspect", "Crosshair", show=False),
+        Binding("L", "log", "Log y", show=False),
+        Binding("X", "log_x", "Log x", show=False),
+        Binding("x", "axis", "X axis", show=False),
+        Binding("pagedown,greater_than_sign", "page(1)", "Next page", show=False),
+        Binding("pageup,less_than_sign", "page(-1)", "Previous page", show=False),
+        Binding("p", "pin", "Pin", show=False),
+        Binding("w", "save", "Save", show=False),
+        Binding("plus,equals_sign,up,k", "zoom(0.6667)", "Zoom", key_display="+ -"),
+        Binding("minus,down,j", "zoom(1.5)", "Zoom out", show=False),
+        Binding("left,h", "pan(-0.2)", "Left", show=False),
+        Binding("right,l", "pan(0.2)", "Right", show=False),
+        Binding("0", "reset", "Whole", show=False),
+        Binding("full_stop", "point(1)", "Crosshair right", show=False),
+        Binding("comma", "point(-1)", "Crosshair left", show=False),
+        Binding("escape", "leave", "Back", show=False),
     ]
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.metric, self.axis = "episode_return", "frame"
-        self.log_axis = self.each_seed = False
-        self.curves: dict[str, Curve] = {}
+    @on(Chart.Zoomed)
+    def _zoomed(self, event: Chart.Zoomed) -> None:
+        self.x_range = event.x_range
+        self.draw()
 
-    def compose_body(self) -> Iterable[Widget]:
-        yield Container(Chart(id="chart"), Static(id="legend"), id="body")
+    @on(Chart.Pointed)
+    def _pointed(self, event: Chart.Pointed) -> None:
+        self.crosshair = event.x
+        self.draw()
 
-    def update_content(self) -> None:
-        paths = [session.path for session in self._chosen()]
-        self.curves = {path: self.curves.get(path) or Curve(self.app.runs, path) for path in paths}
-        self.read(dict(self.curves))
+    @property
+    def _chart(self) -> Chart:
+        """The chart that keys apply to; the others follow it."""
+        charts = self.query("#charts Chart") if self.grid else self.query("#chart")
+        return next((one for one in charts.results(Chart) if one.window), self.query_one("#chart", Chart))
 
-    @work(thread=True, exclusive=True, group="curves", exit_on_error=False)
-    def read(self, curves: dict[str, Curve]) -> None:
-        """Reads the new log points of each session; a file that was deleted adds none."""
-        for curve in curves.values():
-            try:
-                curve.read()
-            except (OSError, ValueError) as error:
-                self.app.call_from_thread(self.set_status, f"cannot read a curve: {error}")
-        self.app.call_from_thread(self.draw)
+    def action_zoom(self, factor: float) -> None:
+        self._chart.zoom(factor)
 
-    def _chosen(self) -> list[SessionSnapshot]:
-        return self.app.chosen()[:MAX_SESSIONS]
+    def action_pan(self, share: float) -> None:
+        self._chart.pan(share)
 
-    def draw(self) -> None:
-        """Draws the points that have been read."""
-        lines, sessions = self._lines(), self._chosen()
-        targets = {session.status.target for session in sessions} - {None}
-        target = targets.pop() if len(targets) == 1 and self.metric in RETURN_METRICS else None
-        chart = self.query_one(Chart)
-        chart.empty = "no session is chosen" if not sessions else f"no {self.metric} yet"
-        chart.show(lines, target, log_axis=self.log_axis)
-        self.query_one("#legend", Static).update(self._legend(lines, target))
-        self._update_status(sessions, lines)
+    def action_reset(self) -> None:
+        self.x_range = None
+        self.draw()
 
-    def _lines(self) -> list[Line]:
-        """One line per trial or per session; at most as many as there are distinguishable colours."""
-        groups: dict[tuple[str, str, int], list[str]] = {}
-        for session in self._chosen():
-            seed = session.status.seed if self.each_seed else -1
-            groups.setdefault((session.status.experiment, session.trial, seed), []).append(session.path)
-        lines = [self._line(key, paths) for key, paths in groups.items()]
-        return sorted(lines, key=lambda line: line.label)[:MAX_LINES]
-
-    def _line(self, key: tuple[str, str, int], paths: list[str]) -> Line:
-        experiment, trial, seed = key
-        varied = self.app.index.varied.get(experiment)
-        label = " ".join(filter(None, [experiment, varied.label(trial) if varied else trial]))
-        points = [curve.points(self.axis, self.metric) for path in paths if (curve := self.curves.get(path))]
-        return averaged(label, points) if seed < 0 else averaged(f"{label} seed {seed}", points[:1])
-
-    def _legend(self, lines: list[Line], target: float | None) -> Text:
-        palette = palette_of(self.app)
-        text = Text(no_wrap=True, overflow="ellipsis")
-        for index, line in enumerate(lines):
-            text.append("━━ ", palette.line_colours[index % len(palette.line_colours)])
-            last = "-" if line.last is None else f"{line.last:.4g}"
-            text.append(f"{last:>8} ", palette.style("foreground", bold=True))
-            text.append(f"×{line.seeds} " if line.seeds > 1 else "", palette.dim)
-            text.append(f"{line.label}\n")
-        if target is not None:
-            text.append("╌╌ ", palette.style("foreground"))
-            text.append(f"{target:>8g} ", palette.style("foreground", bold=True))
-            text.append("target")
-        return text
-
-    def _update_status(self, sessions: list[SessionSnapshot], lines: list[Line]) -> None:
-        palette = palette_of(self.app)
-        text = Text(no_wrap=True, overflow="ellipsis")
-        text.append(self.metric, palette.style("primary", bold=True))
-        against = f" against {self.axis}" + (", log axis" if self.log_axis else "")
-        band = "" if self.each_seed else "; mean and range over seeds"
-        more = len(self.app.chosen()) - len(sessions)
-        left_out = f"; {count(more, 'session')} left out" if more > 0 else ""
-        text.append(
-            f"{against}: {count(len(sessions), 'session')}, {count(len(lines), 'line')}{band}{left_out}", palette.dim
-        )
-        self.set_status(text)
+    def action_point(self, columns: int) -> None:
+        self._chart.point(columns)
 
     def action_metric(self, step: int) -> None:
-        names = metrics_of(self.curves.values())
+        names = list(self.result.names)
         if names:
             index = names.index(self.metric) if self.metric in names else 0
-            self.metric = names[(index + step) % len(names)]
-            self.draw()
+            self.show_metric(names[(index + step) % len(names)])
 
     def commands(self) -> Iterable[SystemCommand]:
-        for name in metrics_of(self.curves.values()):
+        for name in self.result.names:
             yield SystemCommand(f"Curve of {name}", f"Draw {name}", partial(self.show_metric, name))
 
     def show_metric(self, name: str) -> None:
         """Draws another metric."""
         self.metric = name
-        self.draw()
+        self._request()
+
+    def action_grid(self) -> None:
+        self.grid = not self.grid
+        self._request()
 
     def action_seeds(self) -> None:
-        self.each_seed = not self.each_seed
-        self.draw()
+        self.each_seed, self.page = not self.each_seed, 0
+        self._request()
+
+    def action_smooth(self) -> None:
+        weight = SMOOTHING[(SMOOTHING.index(self.view.smoothing) + 1) % len(SMOOTHING)]
+        self.view = replace(self.view, smoothing=weight)
+        self._request()
+
+    def action_inspect(self) -> None:
+        if self.crosshair is None:
+            self.action_point(0)
+        else:
+            self.crosshair = None
+            self.draw()
 
     def action_log(self) -> None:
-        self.log_axis = not self.log_axis
+        self.log_y = not self.log_y
         self.draw()
 
+    def action_log_x(self) -> None:
+        self._change_axis(replace(self.view, log_x=not self.view.log_x))
+
     def action_axis(self) -> None:
-        self.axis = AXES[1 - AXES.index(self.axis)]
-        self.query_one(Chart).window = None
-        self.draw()
+        self._change_axis(replace(self.view, axis=AXES[1 - AXES.index(self.view.axis)]))
+
+    def _change_axis(self, view: View) -> None:
+        self.view, self.x_range, self.crosshair = view, None, None
+        self._request()
+
+    def action_page(self, step: int) -> None:
+        pages = max(1, -(-len(self.groups()) // room_for(self.size)))
+        self.page = (self.page + step) % pages
+        self._request()
+
+    def action_pin(self) -> None:
+        self.app.pin(session.path for session in self.chosen())
+        self._request()
+
+    def action_save(self) -> None:
+        """Asks for a format and writes the chart that is shown."""
+        self.app.push_screen(
+            Choose("Save the chart as", {key: name.upper() for key, name in EXPORTS.items()}), self._save
+        )
+
+    def _save(self, key: str | None) -> None:
+        if key:
+            self._write(EXPORTS[key], self._data(self.metric), self.x_range)
+
+    @work(thread=True, group="save", exit_on_error=False)
+    def _write(self, format: str, data: ChartData, x_range: tuple[float, float] | None) -> None:
+        name, content = chart_file(format, self.metric, data, x_range, self.result.view)
+        self.app.call_from_thread(self.app.save_file, name, content)
+
+    def action_leave(self) -> None:
+        if self.crosshair is not None:
+            self.action_inspect()
+        else:
+            self.app.action_show("runs")

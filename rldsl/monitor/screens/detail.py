@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, NamedTuple
 
 from rich.text import Text
+from textual import work
 from textual.binding import Binding, BindingType
 from textual.containers import Container, VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
 
-from rldsl.monitor.palette import MARKS, Palette
-from rldsl.monitor.screens.base import WatchScreen
-from rldsl.monitor.session_index import SessionSnapshot
+from rldsl.monitor.filter_subject import leaves
+from rldsl.monitor.palette import Palette, mark
+from rldsl.monitor.screens.session_view import SessionView
+from rldsl.monitor.session_log import event_line, event_time
+from rldsl.monitor.session_tracker import stamp
+from rldsl.monitor.snapshot import SessionSnapshot
 from rldsl.monitor.themes import palette_of
 from rldsl.report.words import amount, duration, value
 from rldsl.store.errors import StoreError
@@ -27,8 +30,17 @@ MAX_EVENTS = 200
 PACKAGES = ("torch", "numpy", "gymnasium", "mujoco", "ale-py")
 
 
-class DetailScreen(WatchScreen):
-    """Shows the first of the chosen sessions."""
+class Facts(NamedTuple):
+    """What the files of a session say."""
+
+    record: Mapping[str, Any]
+    error: str
+    provenance: Mapping[str, Any]
+    events: list[Event | Garbage]
+
+
+class DetailScreen(SessionView):
+    """Shows one session. Its files are read in a thread, and only if they have changed."""
 
     NAME = "detail"
     AUTO_FOCUS = "#detail"
@@ -40,35 +52,61 @@ class DetailScreen(WatchScreen):
         Binding("escape", "app.show('runs')", "Back"),
     ]
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._read_state: tuple[object, ...] = ()
+        self._reading = self._again = False
+
     def compose_body(self) -> Iterable[Widget]:
         spec = Static(id="spec", classes="section")
         rest = Container(Static(id="provenance", classes="section"), Static(id="journal", classes="section"), id="rest")
         yield VerticalScroll(Container(spec, rest, id="columns"), id="detail")
 
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._forget())
+
+    def _forget(self) -> None:
+        self._read_state = ()
+        self.update_content()
+
     def update_content(self) -> None:
-        chosen = self.app.chosen()
+        chosen = self.chosen()
         if not chosen:
             self._show_nothing()
             return
-        session, palette = chosen[0], palette_of(self.app)
-        directory = SessionDir(self.app.runs / session.path)
-        self.query_one("#spec", Static).update(self._spec(session, directory, palette))
-        self.query_one("#provenance", Static).update(provenance_text(newest_provenance(directory.path), palette))
-        self.query_one("#journal", Static).update(journal_text(_events(directory), palette))
-        self.set_status(_summary(session, palette))
+        self.set_status(_summary(chosen[0], palette_of(self.app)))
+        self._again = self._reading
+        if not self._reading:
+            self._reading = True
+            self._read(chosen[0])
+
+    @work(thread=True, group="detail", exit_on_error=False)
+    def _read(self, session: SessionSnapshot) -> None:
+        try:
+            directory = SessionDir(self.app.runs / session.path)
+            files = (directory.session, directory.journal.path, directory.path / "notes.json", directory.path)
+            state = (session.path, *(stamp(str(file)) for file in files))
+            if state != self._read_state:
+                self.app.call_from_thread(self._show, session, _facts(directory), state)
+        finally:
+            self._reading = False
+            if self._again:
+                self.app.call_from_thread(self.update_content)
+
+    def _show(self, session: SessionSnapshot, facts: Facts, state: tuple[object, ...]) -> None:
+        palette, varied = palette_of(self.app), self.app.index.varied.get(session.status.experiment)
+        self._read_state = state
+        differs = varied.settings(session.trial) if varied else {}
+        error = Text(facts.error, palette.style("error"))
+        self.query_one("#spec", Static).update(error if facts.error else spec_text(facts.record, differs, palette))
+        self.query_one("#provenance", Static).update(provenance_text(facts.provenance, session.facts, palette))
+        self.query_one("#journal", Static).update(journal_text(facts.events, palette))
 
     def _show_nothing(self) -> None:
+        self._read_state = ()
         for name in ("#spec", "#provenance", "#journal"):
             self.query_one(name, Static).update("")
         self.set_status("no session is chosen")
-
-    def _spec(self, session: SessionSnapshot, directory: SessionDir, palette: Palette) -> Text:
-        try:
-            record = directory.read_session()
-        except StoreError as error:
-            return Text(str(error), palette.style("error"))
-        varied = self.app.index.varied.get(session.status.experiment)
-        return spec_text(record, varied.settings(session.trial) if varied else {}, palette)
 
     def action_scroll(self, lines: int) -> None:
         self.query_one("#detail").scroll_relative(y=lines, animate=False)
@@ -88,7 +126,7 @@ def spec_text(record: Mapping[str, Any], differs: Mapping[str, Any], palette: Pa
         _append_field(text, str(override.get("path")), change, palette, "accent")
     text.append("\n")
     highlight = palette.style("accent", bold=True)
-    for path, setting in _leaves(record.get("trial") or {}):
+    for path, setting in leaves(record.get("trial") or {}):
         varies = path in differs
         text.append("◆ " if varies else "  ", highlight)
         text.append(f"{path:<28} ", highlight if varies else palette.dim)
@@ -98,24 +136,16 @@ def spec_text(record: Mapping[str, Any], differs: Mapping[str, Any], palette: Pa
     return text
 
 
-def _leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, item in data.items():
-        path = f"{prefix}{name}"
-        if isinstance(item, dict):
-            yield from _leaves(item, f"{path}.")
-        else:
-            yield path, item
-
-
 def _plain(setting: Any) -> str:
     return setting if isinstance(setting, str) else json.dumps(setting)
 
 
-def provenance_text(provenance: Mapping[str, Any], palette: Palette) -> Text:
-    """Command, code version, machine and the versions of the most important packages."""
+def provenance_text(provenance: Mapping[str, Any], noted: Mapping[str, Any], palette: Palette) -> Text:
+    """Command, code version, machine, the versions of the most important packages, and what events have noted."""
     text = _heading("Provenance", palette)
     if not provenance:
-        return text.append("none yet\n", palette.dim)
+        text.append("none yet\n", palette.dim)
+        return _append_noted(text, noted, palette)
     code, hardware = provenance.get("code") or {}, provenance.get("hardware") or {}
     packages = provenance.get("packages") or {}
     fields = {
@@ -128,11 +158,18 @@ def provenance_text(provenance: Mapping[str, Any], palette: Palette) -> Text:
         "packages": ", ".join(f"{name} {packages[name]}" for name in PACKAGES if name in packages),
         "host": provenance.get("host"),
         "cpu": f"{hardware.get('cpu')}, {hardware.get('cores')} cores",
+        "device": provenance.get("device"),
         "gpus": ", ".join(hardware.get("gpus") or []) or None,
     }
     for name, field in fields.items():
         if field:
             _append_field(text, name, str(field), palette)
+    return _append_noted(text, {name: one for name, one in noted.items() if name not in fields}, palette)
+
+
+def _append_noted(text: Text, noted: Mapping[str, Any], palette: Palette) -> Text:
+    for name, field in noted.items():
+        _append_field(text, name, value(field), palette)
     return text
 
 
@@ -150,20 +187,24 @@ def journal_text(events: list[Event | Garbage], palette: Palette) -> Text:
 
 
 def _append_event(text: Text, event: Event, palette: Palette) -> None:
-    timestamp = event.get("time")
-    known = isinstance(timestamp, int | float)
-    text.append(f"{time.strftime('%m-%d %H:%M:%S', time.localtime(timestamp)) if known else '?'} ", palette.dim)
     colour = {"done": "success", "failed": "error", "stopped": "warning", "paused": "warning", "started": "primary"}
-    text.append(f"{event['event']:<10} ", palette.style(colour.get(event["event"], "foreground"), bold=True))
-    fields = {name: field for name, field in event.items() if name not in ("time", "event")}
-    text.append(" ".join(f"{name}={value(field)}" for name, field in fields.items()) + "\n")
+    when, name, fields = event_time(event), event["event"], event_line(event)
+    text.append(f"{when} ", palette.dim)
+    text.append(f"{name:<10} ", palette.style(colour.get(name, "foreground"), bold=True))
+    text.append(f"{fields[len(when) + 2 + max(10, len(name)) :]}\n")
 
 
-def _events(directory: SessionDir) -> list[Event | Garbage]:
+def _facts(directory: SessionDir) -> Facts:
+    record, error = {}, ""
     try:
-        return read_journal(directory.journal.path)
+        record = directory.read_session()
+    except StoreError as problem:
+        error = str(problem)
+    try:
+        events = read_journal(directory.journal.path)
     except OSError:
-        return []
+        events = []
+    return Facts(record, error, newest_provenance(directory.path), events)
 
 
 def _heading(title: str, palette: Palette) -> Text:
@@ -178,8 +219,8 @@ def _append_field(text: Text, name: str, field: str, palette: Palette, role: str
 def _summary(session: SessionSnapshot, palette: Palette) -> Text:
     status = session.status
     text = Text(no_wrap=True, overflow="ellipsis")
-    text.append(f"{MARKS[status.state]} {status.state} ", palette.state(status.state, bold=True))
+    text.append(f"{mark(session.state)} {session.label} ", palette.state(session.state, bold=True))
     text.append(f"{status.session} ", "bold")
-    text.append(f" {status.note} ", palette.state(status.state))
+    text.append(f" {session.note} ", palette.state(session.state))
     text.append(f" {amount(status.frame)}/{amount(status.frames)} frames in {duration(status.seconds)}", palette.dim)
     return text

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -22,28 +24,39 @@ HELP = """\
   d             show what differs between two sessions
   t             start TensorBoard for the chosen sessions
   y             copy the command that trains a session again
-  ctrl+t        dark or light theme  ctrl+p   command palette
+  T N           tags of, note on the chosen sessions
+  !             next problem         E        events
+  ctrl+t        dark or light theme  B        colour-blind palette
+  ctrl+p        command palette
   ?             this help            q        quit
-  [dim]chosen: the selected sessions, or those under the cursor[/dim]
+  escape        back, or clear the filter, the search, the crosshair
+  [dim]chosen: what is selected on this screen, or under its cursor[/dim]
 
 [b]Runs[/b]
   j k, arrows   move                 g G      first, last
   ctrl+d ctrl+u a page               h l      fold, unfold
   H L           fold, unfold all     space    select
   enter         open, or unfold      u        unselect all
-  /             filter               o O      sort, reverse
+  /             filter               o O      sort, reverse; or click a header
+  S F           save, pick a filter  C        columns
+  p             pin: always draw its curve
 
-[b]Filter[/b]  all words must match; a minus excludes; commas mean or
+[b]Filter[/b]  all words must match; a minus excludes; or separates
   status:failed,resume   env:Hopper   algo:ppo   experiment:x   id:5bd3
-  backend:local   seed:1   differs:gamma   -algo:random   any word
+  backend:local   seed:1   differs:gamma   tag:x   note:x   any word
+  return>400   gamma>=.99   age<1h   entropy<0.1   /regular expression/
 
 [b]Curves[/b]
-  m M           next, previous metric     s   mean or every seed
-  + - wheel     zoom                      x   frames or seconds
-  h l, arrows   move                      L   log axis
-  0             show everything
+  m M           next, previous metric     v   all metrics
+  + - wheel     zoom                      0   show everything
+  h l, arrows   move, or drag             s   mean or every seed
+  i , .         crosshair, move it        e   smoothing
+  x X           frames or seconds, log x  L   log y
+  pgup pgdn     more lines                p   pin
+  w             save as PNG, SVG or CSV
 
-[b]Log[/b]
+[b]Log, Detail[/b]
+  \\[ ]           previous, next session    a   Log: all seeds
   f             follow                    /   search, n N next, previous
 """
 
@@ -61,14 +74,15 @@ class Dialog(ModalScreen[bool]):
         self.dismiss(yes)
 
     def action_scroll(self, lines: int) -> None:
-        self.query(VerticalScroll).first().scroll_relative(y=lines, animate=False)
+        for text in self.query(VerticalScroll):  # there is none while the dialog opens or closes
+            text.scroll_relative(y=lines, animate=False)
 
 
 class Confirm(Dialog):
-    """Describes what will happen and asks for confirmation."""
+    """Describes what will happen and asks for confirmation. Enter does not confirm: it is pressed too easily."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y,enter", "answer(True)", "Yes"),
+        Binding("y", "answer(True)", "Yes"),
         Binding("n", "answer(False)", "No"),
     ]
 
@@ -81,6 +95,27 @@ class Confirm(Dialog):
             yield Static(Text(self.question), classes="title")
             yield VerticalScroll(Static(Text(self.details)), classes="text")
             yield Static("[@click=screen.answer(True)][b] y [/b]yes[/]   [@click=screen.answer(False)][b] n [/b]no[/]")
+
+
+class Choose(ModalScreen[str]):
+    """A choice of a few keys; escape chooses nothing."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "dismiss", "Close")]
+
+    def __init__(self, title: str, choices: Mapping[str, str]) -> None:
+        super().__init__(classes="dialog")
+        self.title_text, self.choices = title, choices
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="box"):
+            yield Static(Text(self.title_text), classes="title")
+            for key, name in self.choices.items():
+                yield Static(Text.assemble((f" {key} ", "bold"), name))
+
+    def on_key(self, event: events.Key) -> None:
+        if event.key in self.choices:
+            event.stop()
+            self.dismiss(event.key)
 
 
 class TextDialog(Dialog):

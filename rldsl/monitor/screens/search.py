@@ -12,12 +12,13 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import DataTable
 
-from rldsl.monitor.palette import MARKS, Palette
+from rldsl.monitor.palette import Palette, mark
 from rldsl.monitor.screens.base import WatchScreen
 from rldsl.monitor.search_index import SearchSnapshot
-from rldsl.monitor.session_index import SessionSnapshot
 from rldsl.monitor.session_tree import Summary, summarize
+from rldsl.monitor.snapshot import SessionSnapshot
 from rldsl.monitor.themes import palette_of
+from rldsl.monitor.widgets.keyed_table import KeyedTable
 from rldsl.report.words import amount, count, value
 from rldsl.search.leaderboard import RankedTrial
 
@@ -52,60 +53,61 @@ class SearchScreen(WatchScreen):
     NAME = "search"
     AUTO_FOCUS = "DataTable"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j", "cursor(1)", "Down", show=False),
-        Binding("k", "cursor(-1)", "Up", show=False),
         Binding("enter", "", "Open"),
         Binding("escape", "app.show('runs')", "Back", show=False),
     ]
 
     def __init__(self) -> None:
         super().__init__()
-        self.entries: list[Entry] = []
-        self._columns: list[str] = []
-        self._shown: list[list[Text]] = []
+        self.entries: dict[str, Entry] = {}
 
     def compose_body(self) -> Iterable[Widget]:
-        yield DataTable(id="board", cursor_type="row", zebra_stripes=True)
+        yield KeyedTable(id="board")
+
+    @property
+    def table(self) -> KeyedTable:
+        return self.query_one(KeyedTable)
+
+    def chosen(self) -> list[SessionSnapshot]:
+        """The sessions of the selected trials of this screen, otherwise of the trial under the cursor."""
+        shown = {session.path for entry in self.entries.values() for session in entry.sessions}
+        entry = self.entries.get(self.table.current_key or "")
+        under_cursor = [session.path for session in entry.sessions] if entry else []
+        return self.app.in_order(self.app.selected & shown or under_cursor)
 
     def update_content(self) -> None:
         searches = list(self.app.searches.snapshots.values())
-        self.entries = entries(searches, self.app.sessions.values())
-        paths = _paths(self.entries)
-        rungs = any(entry.rungs > 1 for entry in self.entries)
+        found = entries(searches, self.app.sessions.values())
+        self.entries = {f"{entry.search} {entry.trial.number}": entry for entry in found}
+        paths = _paths(found)
+        rungs = any(entry.rungs > 1 for entry in found)
         names = ["#", "search", "trial", "value", *(["rung"] if rungs else []), "seeds", "state", "return_ma", "frames"]
         palette = palette_of(self.app)
-        cells = [_cells(entry, list(paths), rungs, palette) for entry in self.entries]
-        self._show([*names, *paths.values()], cells)
-        self.set_status(_status(searches))
+        rows = [(key, self._cells(entry, list(paths), rungs, palette)) for key, entry in self.entries.items()]
+        self.table.show([*names, *paths.values()], rows)
+        self._update_status()
 
-    def _show(self, columns: list[str], rows: list[list[Text]]) -> None:
-        """Updates the cells that differ; the table is made anew only if it has other columns or fewer rows."""
-        table = self.query_one(DataTable)
-        if columns != self._columns or len(rows) < len(self._shown):
-            cursor = table.cursor_row
-            table.clear(columns=True)
-            for name in columns:
-                table.add_column(name, key=name)
-            self._columns, self._shown = columns, []
-            table.add_rows(rows)
-            table.move_cursor(row=cursor)
-        else:
-            for index, row in enumerate(rows[: len(self._shown)]):
-                for column, cell in enumerate(row):
-                    if cell != self._shown[index][column]:
-                        table.update_cell_at((index, column), cell, update_width=True)  # type: ignore[arg-type]
-            table.add_rows(rows[len(self._shown) :])
-        self._shown = rows
+    def _cells(self, entry: Entry, paths: Sequence[str], rungs: bool, palette: Palette) -> list[Text]:
+        paths_shown = {session.path for session in entry.sessions}
+        selected = bool(paths_shown) and paths_shown <= self.app.selected
+        return _cells(entry, paths, rungs, palette, selected)
 
-    def action_cursor(self, step: int) -> None:
-        table = self.query_one(DataTable)
-        table.move_cursor(row=table.cursor_row + step)
+    def _update_status(self) -> None:
+        searches = list(self.app.searches.snapshots.values())
+        selected = len(self.app.selected & {one.path for entry in self.entries.values() for one in entry.sessions})
+        chosen = f"; {selected} selected" if selected else ""
+        self.set_status(_status(searches) + chosen)
+
+    @on(KeyedTable.Toggled)
+    def _toggle(self, event: KeyedTable.Toggled) -> None:
+        self.app.toggle(session.path for session in self.entries[event.key].sessions)
 
     @on(DataTable.RowSelected)
     def _open(self, event: DataTable.RowSelected) -> None:
-        if sessions := self.entries[event.cursor_row].sessions:
-            self.app.focus_on([session.path for session in sessions])
-            self.app.action_show("curves")
+        entry = list(self.entries.values())[event.cursor_row]
+        if entry.sessions:
+            self.app.focus_on([session.path for session in entry.sessions])
+            self.app.open_screen("curves")
 
 
 def _paths(shown: Iterable[Entry]) -> dict[str, str]:
@@ -114,17 +116,17 @@ def _paths(shown: Iterable[Entry]) -> dict[str, str]:
     return {path: path.removeprefix("agent.") for path in paths}
 
 
-def _cells(entry: Entry, paths: Sequence[str], rungs: bool, palette: Palette) -> list[Text]:
+def _cells(entry: Entry, paths: Sequence[str], rungs: bool, palette: Palette, selected: bool) -> list[Text]:
     row, summary = entry.trial, summarize(entry.sessions)
     style = palette.style("success", bold=True) if entry.rank == 1 else palette.style("foreground")
     return [
-        Text(str(entry.rank), palette.dim, justify="right"),
+        Text(f"{'◆ ' if selected else ''}{entry.rank}", palette.dim, justify="right"),
         Text(entry.search),
         Text(str(row.number), justify="right"),
         _number(row.value, style),
         *([Text(_rung(row), justify="right")] if rungs else []),
         Text(str(row.seeds), justify="right"),
-        Text(f"{MARKS[row.state]} {row.state}", palette.state(row.state)),
+        Text(f"{mark(row.state)} {row.state}", palette.state(row.state)),
         _number(summary.episode_return_ma, palette.dim),
         Text(_frames(summary), palette.dim, justify="right"),
         *(_setting(row.point, path, palette) for path in paths),

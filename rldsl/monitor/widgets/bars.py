@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Static
 
-from rldsl.monitor.palette import MARKS, Palette
-from rldsl.monitor.session_tree import STATE_ORDER
+from rldsl.monitor.alerts import GOOD, Alert
+from rldsl.monitor.palette import Palette, attention, mark
+from rldsl.monitor.widgets.painted import TextLines
 from rldsl.report.words import amount
 
 SCREENS = {
@@ -38,16 +40,33 @@ class TopBar(Horizontal):
             tab = Static(f"[dim]{number}[/] [@click=app.show('{name}')]{title}[/]", classes="tab")
             tab.set_class(name == self.current, "-current")
             yield tab
-        yield Static(id="totals")
+        yield TextLines(id="totals")
 
     def show(self, states: Iterable[str], palette: Palette) -> None:
         """Updates the number of sessions in each state."""
         counts = Counter(states)
         text = Text()
-        for state in sorted(counts, key=STATE_ORDER.__getitem__):
-            text.append(f" {MARKS[state]}{amount(counts[state])}", palette.state(state))
-        self.query_one("#totals", Static).update(text)
+        for state in sorted(counts, key=attention):
+            text.append(f" {mark(state)}{amount(counts[state])}", palette.state(state))
+        self.query_one("#totals", TextLines).show(text)
 
 
-class StatusLine(Static):
+class EventsPane(TextLines):
+    """The newest alerts, the newest at the bottom."""
+
+    LINES = 7
+
+    def show_alerts(self, alerts: Sequence[Alert], palette: Palette) -> None:
+        """Shows the last few of these."""
+        text = Text(no_wrap=True, overflow="ellipsis")
+        text.append(f"Events ({len(alerts)})" if alerts else "Events: none yet", palette.style("primary", bold=True))
+        for alert in list(alerts)[-self.LINES :]:
+            role = "success" if alert.kind in GOOD else "error"
+            text.append(f"\n{time.strftime('%H:%M:%S', time.localtime(alert.time))} ", palette.dim)
+            text.append(f"{alert.kind:<15} ", palette.style(role, bold=True))
+            text.append(alert.name + (f"  {alert.text}" if alert.text else ""))
+        self.show(text)
+
+
+class StatusLine(TextLines):
     """One line about what the screen shows."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from rldsl.monitor.palette import MARKS, Palette, mix
-from rldsl.monitor.session_tree import STATE_ORDER, Summary, TreeRow
-from rldsl.report.words import amount, duration
+from rldsl.monitor.palette import Palette, attention, mark, mix
+from rldsl.monitor.session_tree import SessionTree, Summary, TreeRow
+from rldsl.monitor.trends import Trends, sparkline
+from rldsl.report.words import amount, duration, value
 
 MIN_NAME_WIDTH = 28
 BAR_WIDTH = 10
+LONG_STATE = len("✓ failed (other code)")
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class RenderContext:
 
     palette: Palette
     now: float
+    tree: SessionTree | None = None
+    trends: Trends | None = None
 
 
 Cell = Callable[[TreeRow, RenderContext], list[Segment]]
@@ -39,16 +43,37 @@ class Column:
     right: bool = True
 
 
-def fitting_columns(width: int) -> list[Column]:
+def fitting_columns(width: int, columns: Sequence[Column] | None = None) -> list[Column]:
     """The columns that fit beside the name in a row of this width."""
+    columns = DEFAULT_COLUMNS if columns is None else columns
     room = width - MIN_NAME_WIDTH
     kept = set()
-    for column in sorted(COLUMNS, key=lambda column: column.rank):
+    for column in sorted(columns, key=lambda column: column.rank):
         if room < column.width + 1:
             break
         room -= column.width + 1
         kept.add(column.name)
-    return [column for column in COLUMNS if column.name in kept]
+    return [column for column in columns if column.name in kept]
+
+
+def with_long_states(columns: Sequence[Column], rows: Iterable[TreeRow]) -> list[Column]:
+    """The columns with more room for states such as `done (other code)`, if there is one."""
+    if not any(row.sessions[0].status.other_code for row in rows if not row.group):
+        return list(columns)
+    return [replace(column, width=LONG_STATE) if column.name == "state" else column for column in columns]
+
+
+def column_named(name: str, rank: int) -> Column:
+    """A built-in column, or one for a metric, a setting or another value of sessions."""
+    known = next((column for column in COLUMNS if column.name == name), None)
+    return known or Column(name, max(8, min(14, len(name))), 20 + rank, _value_cell(name))
+
+
+def chosen_columns(names: Sequence[str] | None) -> list[Column]:
+    """The columns with these names, in this order; None for the usual ones."""
+    if names is None:
+        return list(DEFAULT_COLUMNS)
+    return [column_named(name, rank) for rank, name in enumerate(names)]
 
 
 def fit(segments: list[Segment], width: int, right: bool) -> list[Segment]:
@@ -70,11 +95,11 @@ def fit(segments: list[Segment], width: int, right: bool) -> list[Segment]:
 
 def name_cell(row: TreeRow, context: RenderContext, selected: bool) -> list[Segment]:
     """The indented label; a group has a mark for folded or unfolded."""
-    mark = ("▾ " if row.open else "▸ ") if row.group else "  "
+    fold = ("▾ " if row.open else "▸ ") if row.group else "  "
     selection = Segment("◆ " if selected else "  ", context.palette.style("accent", bold=True))
     bold = row.group and row.depth == 0
     style = context.palette.style("foreground", bold=bold) if row.group or row.depth < 2 else context.palette.dim
-    return [selection, Segment("  " * row.depth), Segment(mark, context.palette.dim), Segment(row.label, style)]
+    return [selection, Segment("  " * row.depth), Segment(fold, context.palette.dim), Segment(row.label, style)]
 
 
 def as_text(row: TreeRow, columns: Iterable[Column], context: RenderContext) -> str:
@@ -86,10 +111,12 @@ def as_text(row: TreeRow, columns: Iterable[Column], context: RenderContext) -> 
 def _state(row: TreeRow, context: RenderContext) -> list[Segment]:
     states = row.summary.states
     if not row.group:
-        state = row.summary.state
-        return [Segment(f"{MARKS[state]} {state}", context.palette.state(state))]
-    ordered = sorted(states, key=STATE_ORDER.__getitem__)
-    return [Segment(f"{MARKS[state]}{amount(states[state])} ", context.palette.state(state)) for state in ordered]
+        session, state = row.sessions[0], row.summary.state
+        compiling = state == "compiling" and session.since is not None
+        elapsed = f" {age(context.now - (session.since or 0.0))}" if compiling else ""
+        return [Segment(f"{mark(state)} {session.label}{elapsed}", context.palette.state(state))]
+    ordered = sorted(states, key=attention)
+    return [Segment(f"{mark(state)}{amount(states[state])} ", context.palette.state(state)) for state in ordered]
 
 
 def bar(share: float, width: int, style: Style, rest: Style) -> list[Segment]:
@@ -111,6 +138,39 @@ def _progress(row: TreeRow, context: RenderContext) -> list[Segment]:
 def _group_state(summary: Summary) -> str:
     """Running if any session runs, otherwise the state that needs attention most."""
     return "running" if summary.states["running"] else summary.state
+
+
+def _trend(row: TreeRow, context: RenderContext) -> list[Segment]:
+    """The return over the whole session."""
+    if row.group or context.trends is None:
+        return []
+    session = row.sessions[0]
+    return [
+        Segment(
+            sparkline(context.trends.get(session.path, session.changed), BAR_WIDTH), context.palette.style("primary")
+        )
+    ]
+
+
+def _tags(row: TreeRow, context: RenderContext) -> list[Segment]:
+    tags = dict.fromkeys(tag for session in row.sessions for tag in session.status.tags)
+    return [Segment(" ".join(tags), context.palette.style("accent"))]
+
+
+def _device(row: TreeRow, context: RenderContext) -> list[Segment]:
+    devices = {session.status.device for session in row.sessions} - {None}
+    return [Segment(str(devices.pop()) if len(devices) == 1 else "mixed" if devices else "", context.palette.dim)]
+
+
+def _value_cell(name: str) -> Cell:
+    def cell(row: TreeRow, context: RenderContext) -> list[Segment]:
+        found = context.tree.value(row, name) if context.tree else None
+        if found is None:
+            return []
+        text = f"{found:.4g}" if isinstance(found, float) and abs(found) < 1e5 else value(found)
+        return [Segment(_short(found) if isinstance(found, int | float) and abs(found) >= 1e5 else text)]
+
+    return cell
 
 
 def _frames(row: TreeRow, context: RenderContext) -> list[Segment]:
@@ -155,8 +215,14 @@ def _left(row: TreeRow, context: RenderContext) -> list[Segment]:
 
 
 def _age(row: TreeRow, context: RenderContext) -> list[Segment]:
+    """The seconds of sessions that do not run are left out: they would be sent to the terminal again and again."""
     changed = row.summary.changed
-    return [Segment("" if changed is None else age(context.now - changed), context.palette.dim)]
+    if changed is None:
+        return []
+    live = any(session.live for session in row.sessions)
+    seconds = context.now - changed
+    text = age(seconds) if live or seconds >= 60 else "<1m"
+    return [Segment(text, context.palette.dim)]
 
 
 def age(seconds: float) -> str:
@@ -177,13 +243,17 @@ def cursor_background(palette: Palette, focused: bool) -> str:
 
 
 COLUMNS = (
-    Column("state", 11, 0, _state, right=False),
-    Column("backend", 12, 7, _backend, right=False),
+    Column("state", 15, 0, _state, right=False),
+    Column("backend", 12, 9, _backend, right=False),
     Column("progress", BAR_WIDTH, 1, _progress, right=False),
     Column("frames", 11, 5, _frames),
     Column("fps", 6, 6, _fps),
+    Column("trend", BAR_WIDTH, 7, _trend, right=False),
     Column("return", 7, 2, _return),
     Column("target", 6, 3, _target),
     Column("left", 7, 4, _left),
     Column("age", 5, 8, _age),
+    Column("tags", 12, 10, _tags, right=False),
+    Column("device", 8, 11, _device, right=False),
 )
+DEFAULT_COLUMNS = tuple(column for column in COLUMNS if column.name not in ("tags", "device"))

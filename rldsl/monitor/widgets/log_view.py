@@ -16,11 +16,12 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from rldsl.monitor.themes import palette_of
+from rldsl.monitor.widgets.painted import Painted
 
 MAX_LINES = 10_000
 
 
-class LogView(ScrollView, can_focus=True):
+class LogView(Painted, ScrollView, can_focus=True):
     """Renders only the visible lines."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -60,11 +61,15 @@ class LogView(ScrollView, can_focus=True):
         width = max((len(line) for line in self.lines), default=0)
         self.virtual_size = Size(max(width, 1), len(self.lines))
         if self.follow:
-            self.scroll_to(y=max(0, len(self.lines) - self.size.height), animate=False)
-        self.refresh()
+            self.scroll_to(y=max(0, len(self.lines) - self.size.height), animate=False, force=True)
+        self.repaint()
 
     def on_resize(self) -> None:
+        super().on_resize()
         self._resized()
+
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _: self.repaint())
 
     def action_line(self, lines: int) -> None:
         self._go(self.scroll_offset.y + lines)
@@ -76,14 +81,14 @@ class LogView(ScrollView, can_focus=True):
         self._go(len(self.lines) if last else 0)
 
     def action_sideways(self, columns: int) -> None:
-        self.scroll_to(x=self.scroll_offset.x + columns, animate=False)
+        self.scroll_to(x=self.scroll_offset.x + columns, animate=False, force=True)
 
     def _go(self, y: int) -> None:
         """Scrolls to a line; follows the log if that is its end."""
         last = max(0, len(self.lines) - self.size.height)
         self.follow = y >= last
-        self.scroll_to(y=min(max(0, y), last), animate=False)
-        self.refresh()
+        self.scroll_to(y=min(max(0, y), last), animate=False, force=True)
+        self.repaint()
         self.post_message(self.Moved())
 
     def find(self, text: str, *, forward: bool = True, again: bool = False) -> bool:
@@ -95,7 +100,7 @@ class LogView(ScrollView, can_focus=True):
         hits = [index for index, line in enumerate(self.lines) if self.query_text and self.query_text in line.lower()]
         if not hits:
             self.match = None
-            self.refresh()
+            self.repaint()
             return False
         start = self.match if self.match is not None and again else (-1 if forward else len(self.lines))
         self.match = _after(hits, start) if forward else _before(hits, start)
@@ -108,7 +113,7 @@ class LogView(ScrollView, can_focus=True):
         """The number of lines that contain the text."""
         return sum(self.query_text in line.lower() for line in self.lines) if self.query_text else 0
 
-    def render_line(self, y: int) -> Strip:
+    def draw_line(self, y: int) -> Strip:
         palette = palette_of(self.app)
         base = Style(color=palette.colour("foreground"), bgcolor=palette.colour("background"))
         index = y + self.scroll_offset.y

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -17,20 +17,23 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from rldsl.monitor.palette import Palette
-from rldsl.monitor.session_tree import TreeRow
+from rldsl.monitor.session_tree import SessionTree, TreeRow
 from rldsl.monitor.themes import palette_of
+from rldsl.monitor.trends import Trends
 from rldsl.monitor.widgets.cells import (
-    COLUMNS,
     Column,
     RenderContext,
+    chosen_columns,
     cursor_background,
     fit,
     fitting_columns,
     name_cell,
+    with_long_states,
 )
+from rldsl.monitor.widgets.painted import Painted
 
 
-class TreeTable(ScrollView, can_focus=True):
+class TreeTable(Painted, ScrollView, can_focus=True):
     """Rows with a cursor and a selection. Actions are posted as messages, which the screen handles."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -67,10 +70,17 @@ class TreeTable(ScrollView, can_focus=True):
             super().__init__()
             self.row = row
 
+    class Sorted(Message):
+        """The user clicks on the header of a column."""
+
+        def __init__(self, column: str) -> None:
+            super().__init__()
+            self.column = column
+
     class Moved(Message):
         """The cursor moved to another row."""
 
-    cursor = reactive(0, always_update=True)
+    cursor = reactive(0, always_update=True, repaint=False)
 
     def __init__(self, *, clock: Callable[[], float] = time.time, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -78,6 +88,9 @@ class TreeTable(ScrollView, can_focus=True):
         self.rows: list[TreeRow] = []
         self.selected: set[str] = set()
         self.empty = "reading ..."
+        self.columns: list[Column] = chosen_columns(None)
+        self.session_tree: SessionTree | None = None
+        self.trends: Trends | None = None
         self._columns: list[Column] = []
         self._palette: Palette | None = None
         self._was_moved = False
@@ -86,12 +99,13 @@ class TreeTable(ScrollView, can_focus=True):
         """Replaces the rows. Once the user has moved the cursor, it stays on its row, at the same height."""
         key = self.current_row.key if self.current_row and self._was_moved else None
         self.rows, self.selected = rows, selected
+        self._fit()
         self.virtual_size = Size(self.width, len(rows) + 1)
         cursor = next((index for index, row in enumerate(rows) if row.key == key), self.cursor)
         if cursor != self.cursor:
-            self.scroll_to(y=self.scroll_offset.y + cursor - self.cursor, animate=False)
+            self.scroll_to(y=self.scroll_offset.y + cursor - self.cursor, animate=False, force=True)
         self.set_reactive(TreeTable.cursor, self.validate_cursor(cursor))
-        self.refresh()
+        self.repaint()
 
     @property
     def width(self) -> int:
@@ -101,7 +115,17 @@ class TreeTable(ScrollView, can_focus=True):
     @property
     def hidden_columns(self) -> list[Column]:
         """The columns that do not fit."""
-        return [column for column in COLUMNS if column not in self._columns]
+        shown = {column.name for column in self._columns}
+        return [column for column in self.columns if column.name not in shown]
+
+    def choose_columns(self, names: Sequence[str] | None) -> None:
+        """Shows these columns, as far as they fit; None for the usual ones."""
+        self.columns = chosen_columns(names)
+        self._fit()
+        self.repaint()
+
+    def _fit(self) -> None:
+        self._columns = fitting_columns(self.width, with_long_states(self.columns, self.rows))
 
     @property
     def current_row(self) -> TreeRow | None:
@@ -113,12 +137,12 @@ class TreeTable(ScrollView, can_focus=True):
 
     def _forget_palette(self) -> None:
         self._palette = None
-        self.refresh()
+        self.repaint()
 
     def on_resize(self) -> None:
-        self._columns = fitting_columns(self.width)
+        super().on_resize()
+        self._fit()
         self.virtual_size = Size(self.width, len(self.rows) + 1)
-        self.refresh()
 
     def validate_cursor(self, cursor: int) -> int:
         return max(0, min(cursor, len(self.rows) - 1))
@@ -128,10 +152,10 @@ class TreeTable(ScrollView, can_focus=True):
         room = max(1, self.size.height - 1)
         top = self.scroll_offset.y
         if cursor < top:
-            self.scroll_to(y=cursor, animate=False)
+            self.scroll_to(y=cursor, animate=False, force=True)
         elif cursor >= top + room:
-            self.scroll_to(y=cursor - room + 1, animate=False)
-        self.refresh()
+            self.scroll_to(y=cursor - room + 1, animate=False, force=True)
+        self.repaint()
         if before != cursor:
             self._was_moved = True
             self.post_message(self.Moved())
@@ -173,7 +197,10 @@ class TreeTable(ScrollView, can_focus=True):
     def on_click(self, event: events.Click) -> None:
         """A click moves the cursor, on the mark of a group it folds; a double click opens."""
         index = event.y + self.scroll_offset.y - 1
-        if event.y == 0 or index >= len(self.rows):
+        if event.y == 0:
+            self.post_message(self.Sorted(self._column_at(event.x)))
+            return
+        if index >= len(self.rows):
             return
         self.cursor = index
         row = self.rows[index]
@@ -181,10 +208,19 @@ class TreeTable(ScrollView, can_focus=True):
         if on_mark or event.chain == 2:
             self.action_open()
 
-    def render_line(self, y: int) -> Strip:
+    def _column_at(self, x: int) -> str:
+        """The name of the column at x; `name` for the first one."""
+        start = self._name_width
+        for column in self._columns:
+            if start <= x < start + column.width + 1:
+                return column.name
+            start += column.width + 1
+        return "name"
+
+    def draw_line(self, y: int) -> Strip:
         """One line of the screen: the header, a row of the tree, or blank."""
         self._palette = self._palette or palette_of(self.app)
-        context = RenderContext(self._palette, self.clock())
+        context = RenderContext(self._palette, self.clock(), self.session_tree, self.trends)
         if y == 0:
             return self._header(context)
         index = y - 1 + self.scroll_offset.y
@@ -198,9 +234,12 @@ class TreeTable(ScrollView, can_focus=True):
 
     def _header(self, context: RenderContext) -> Strip:
         style = context.palette.dim + Style(bold=True)
-        segments = fit([Segment("    session", style)], self._name_width, right=False)
+        order = self.session_tree.order if self.session_tree else ""
+        mark = ("▲" if self.session_tree.reverse else "▼") if self.session_tree else ""
+        segments = fit([Segment(f"    session{mark if order == 'name' else ''}", style)], self._name_width, right=False)
         for column in self._columns:
-            segments += [Segment(" "), *fit([Segment(column.name, style)], column.width, column.right)]
+            title = f"{column.name}{mark}" if column.name == order else column.name
+            segments += [Segment(" "), *fit([Segment(title, style)], column.width, column.right)]
         return self._strip(segments, context.palette.colour("surface"))
 
     def _render_row(self, row: TreeRow, context: RenderContext, under_cursor: bool) -> Strip:
@@ -215,8 +254,8 @@ class TreeTable(ScrollView, can_focus=True):
 
     def _strip(self, segments: list[Segment], background: str) -> Strip:
         base = Style(bgcolor=background, color=self._palette.colour("foreground") if self._palette else None)
-        strip = Strip(Segment.apply_style(segments, base))
-        return strip.adjust_cell_length(self.width, base)
+        strip = Strip(segment for segment in Segment.apply_style(segments, base) if segment.text)
+        return strip.adjust_cell_length(self.width, base).simplify()  # fewer segments are fewer bytes to send
 
     @property
     def _name_width(self) -> int:
